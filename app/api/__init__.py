@@ -1,5 +1,5 @@
-"""/api/v1, a blueprint (blueprint.py), and the addresses for machines (/healthz, /readyz,
-/metrics).
+"""/api/v1 (blueprint.py), the addresses for monitoring (/healthz, /readyz, /metrics), and the ping
+addresses of jobs.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def init_app(app: Flask) -> None:
 
 
 class OfTheApi(Layer):
-    """The API accepts no session cookie and sets none, so it needs no CSRF protection. It has no
-    web sockets, for which Flask's routing looks among other rules. It alone refuses requests
-    before their body has come.
+    """Prepare requests to the API. It accepts no session cookie and sets none, so it needs no CSRF
+    protection. Without the Upgrade header, Flask does not look for a route for web sockets. Only
+    the API refuses requests before their body has arrived.
     """
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:

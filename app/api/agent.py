@@ -1,7 +1,8 @@
 """The addresses of agents, ``/api/v1/agent/...``, with the token of their place (decision 14).
 
-They are no part of the API for people and are not in its OpenAPI document: server and agent are of
-one project. No answer is kept waiting, because it would hold one of the web server's few threads.
+They are not part of the public API and not in its OpenAPI document, because only Wakeful's agent
+calls them. They answer at once: a request that waits would occupy one of the few threads of the web
+server.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ API.register_blueprint(AGENT)
 
 @AGENT.before_request
 def _admit() -> Response | None:
-    """Refuse what the handler must not get; else read the body for it."""
+    """Refuse a request that the handler must not get."""
     if (request.view_args or {})["name"] not in HANDLERS:
         return nothing()
     token = bearer(request)
@@ -83,7 +84,8 @@ def _take(name: str) -> Response:
         raise UnsupportedMediaType(_("Send application/json."))
     _agents().budgets.body(g.place, len(body.raw))
     data = HANDLERS[name](_agents(), g.place, _read(body.raw))
-    # Both times, so that the agent can leave out how long this took when it compares clocks.
+    # Both times, so that the agent can subtract the duration of this request when it compares
+    # clocks.
     return record_answer(
         {**data, "received": g.received.isoformat(), "now": datetime.now(UTC).isoformat()}
     )

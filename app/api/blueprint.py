@@ -1,8 +1,8 @@
-"""How a request to the API comes in: a blueprint with all that is below /api, in any method.
+"""The blueprint of the API: every path below /api, in any method.
 
-The routes are the table of operations. Errors come in the order of decision 1: before the view
-404 of the path, 401 (429), 405, 403, 413 and 415; from it 404 of the record, 422 and 409. Whatever
-is raised becomes JSON here.
+The routes are the table of operations. Errors have the order of decision 1: first 404 of the path,
+401 (429), 405, 403, 413 and 415, then, from the view, 404 of the record, 422 and 409. All
+exceptions become JSON here.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ ELSEWHERE = N_(
     "This key may only be used from certain networks, and %(address)s is in none of them. Its owner"
     " can change them on the page API keys."
 )
-# The beginnings of the paths that a key bound to a tag may use. Its store decides what it sees
-# there (app/stores/local/bound.py).
+# The prefixes of the paths that a key bound to a tag may use. Its store decides what it sees there
+# (app/stores/local/bound.py).
 TAG_PATHS = ("/me", "/overview", "/monitors", "/incidents", "/deliveries")
 WINDOW_SECONDS = 60
-# Requests are counted in batches: a process takes a hundredth of the limit in one write and hands
-# it out, so what it has taken and not used yet costs the other processes no more than that.
-SHARES, MAX_AT_ONCE = 100, 20
+# A process counts requests in batches: one write takes a hundredth of the limit, MAX_BATCH at most.
+# So other processes lose no more than that to a process that does not use its batch.
+BATCHES, MAX_BATCH = 100, 20
 _MAX_SECRET = 256
 _ROUTES: dict[str, Path] = {}  # by the rule of Flask
 
@@ -83,7 +83,7 @@ def init_app(app: Flask) -> None:
         (PREFIX + path.template.replace("{", "<id:").replace("}", ">"), path)
         for path in PATHS.values()
     )
-    # Rules without methods take all: the answer 405 comes after 401, and is the blueprint's.
+    # Rules without methods accept all of them, because 405 comes after 401 and from this blueprint.
     for rule in _ROUTES:
         app.url_map.add(Rule(rule, endpoint="api.v1.operate", merge_slashes=False))
     app.url_map.add(Rule(f"{PREFIX}/agent/<name>", endpoint="api.agent.take", merge_slashes=False))
@@ -96,7 +96,7 @@ def init_app(app: Flask) -> None:
 def _refuse_path() -> Response | None:
     if current_app.extensions["wakeful.settings"].store != "local":
         return problem(404, _(REMOTE))
-    # Flask takes several slashes at the start for one.
+    # Flask reads several slashes at the start as one.
     return nothing() if request.environ["PATH_INFO"].startswith("//") else None
 
 
@@ -107,20 +107,20 @@ def nothing(path: str = "") -> Response:
 
 @V1.before_request
 def _admit() -> Response | None:
-    """Refuse what the handler must not get; else read the body for it."""
+    """Refuse a request that the handler must not get; otherwise read its body."""
     path, key = _ROUTES[str(request.url_rule)], None
     if not path.public:
         key = current_access().keys.authenticate(bearer(request) or "")
         if key is None:
             return problem(401, _(UNAUTHENTICATED), WWW_Authenticate="Bearer")
         actors.begin(actors.by_key(key, request.remote_addr))
-    here = key is None or allowed_from(key, request.remote_addr)
+    is_network_allowed = key is None or allowed_from(key, request.remote_addr)
     operation = path.operations.get("GET" if request.method == "HEAD" else request.method)
-    if operation is not None and not here:  # 405 precedes 403 (decision 1)
+    if operation is not None and not is_network_allowed:  # 405 precedes 403 (decision 1)
         return problem(403, _(ELSEWHERE, address=request.remote_addr))
     if EARLY in request.environ:
         return Response(status=100)
-    if key is not None and here:
+    if key is not None and is_network_allowed:
         _count(key)
     allow = ", ".join(path.allow)
     if request.method == "OPTIONS":
@@ -164,8 +164,8 @@ def _count(key: ApiKey) -> None:
     if not limit:
         return
     counters = current_access().counters
-    share = min(MAX_AT_ONCE, max(1, limit // SHARES))
-    used = counters.count(f"api:{key.prefix}", WINDOW_SECONDS, share=share)
+    batch = min(MAX_BATCH, max(1, limit // BATCHES))
+    used = counters.count(f"api:{key.prefix}", WINDOW_SECONDS, share=batch)
     reset = counters.seconds_left(WINDOW_SECONDS)
     g.rate_limit = {
         "X-RateLimit-Limit": str(limit),
@@ -184,23 +184,23 @@ def _add_rate_limit(response: Response) -> Response:
 
 @API.errorhandler(errors.WakefulError)
 def _translated(fault: errors.WakefulError) -> Response:
-    """The answer for one of our own errors."""
-    after = fault.retry_seconds
+    """The answer for an error of ``app.errors``."""
+    seconds = fault.retry_seconds
     return problem(
         fault.status,
         str(fault),
         fault.errors if isinstance(fault, errors.Invalid) else None,
         fault.details if isinstance(fault, errors.Conflict) else None,
-        **({} if after is None else {"Retry_After": str(after)}),
+        **({} if seconds is None else {"Retry_After": str(seconds)}),
     )
 
 
 def _refused(fault: HTTPException) -> Response:
-    """The framework, or ``read_body``, refuses the request."""
+    """The answer to a request that Flask or ``read_body`` refuses."""
     return problem(fault.code or 400, fault.description or _("The request cannot be read."))
 
 
-for _code in default_exceptions:  # by its code, or the dashboard's pages for it come first
+for _code in default_exceptions:  # by code: otherwise the dashboard's page for the code comes first
     API.register_error_handler(_code, _refused)
 
 
@@ -209,7 +209,7 @@ def _crashed(fault: Exception) -> Response:
     if away := unavailable(fault):
         log.warning("%s %s: %s", request.method, request.path, away)
         return _translated(away)
-    # The log has no input of the client, which may hold secrets; the trace has only our code.
+    # The log has no input of the client, which may contain secrets.
     request_id = secrets.token_hex(8)
     log.exception("Request %s failed: %s %s", request_id, request.method, request.path)
     details = {"request_id": request_id}

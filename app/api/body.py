@@ -46,7 +46,7 @@ class Body:
         text = self._text()
         if not text or self.kind == FORM:
             return _form(text, "body")
-        return _few(flatten(_json(text)), MAX_FIELDS)
+        return _limited(flatten(_json(text)), MAX_FIELDS)
 
     def rows(self, field: str) -> tuple[Sequence[Pairs], Pairs]:
         """The fields of each record in the list ``field``, and those of no record. Raises Invalid
@@ -57,12 +57,12 @@ class Body:
             return rows(_form(text, "body", MAX_BATCH_FIELDS), field)
         members = _json(text)
         items = next((value for name, value in members if name == field and is_list(value)), None)
-        inside = [flatten(item) for item in items or () if isinstance(item, JsonMembers)]
-        rest = [member for member in members if member[1] is not items]
-        if len(inside) < len(items or ()):
-            rest.append((field, ""))
-        _few([pair for pairs in inside for pair in pairs], MAX_BATCH_FIELDS)
-        return inside, _few(flatten(rest), MAX_FIELDS)
+        sent_rows = [flatten(item) for item in items or () if isinstance(item, JsonMembers)]
+        others = [member for member in members if member[1] is not items]
+        if len(sent_rows) < len(items or ()):
+            others.append((field, ""))
+        _limited([pair for pairs in sent_rows for pair in pairs], MAX_BATCH_FIELDS)
+        return sent_rows, _limited(flatten(others), MAX_FIELDS)
 
     def _text(self) -> str:
         if not self.complete:
@@ -74,7 +74,7 @@ def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
     """The body as far as it was received, at most ``limit`` bytes. Raises the exceptions of 413 and
     415.
     """
-    request.max_content_length = DRAINED_BYTES  # replaces the dashboard's; counted again below
+    request.max_content_length = DRAINED_BYTES  # in place of the dashboard's limit
     size = request.content_length or 0
     received, raw, complete = 0, bytearray(), True
     try:
@@ -84,7 +84,8 @@ def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
             if size <= limit:
                 raw += chunk
     except Exception:
-        # The client left, or its chunks are invalid: each server raises errors of its own.
+        # The client has closed the connection, or sent invalid chunks: the exception depends on the
+        # WSGI server.
         complete = False
     if size > limit:
         raise RequestEntityTooLarge(_(TOO_LARGE, most=limit // 1024**2))
@@ -96,7 +97,9 @@ def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
 
 
 def sent_query() -> Pairs:
-    """The query's parameters in order, with empty ones. Raises Invalid with ``errors.query``."""
+    """The parameters of the query in order, also empty ones. Raises Invalid with
+    ``errors.query``.
+    """
     return _form(_decoded(request.query_string, "query"), "query")
 
 
@@ -136,7 +139,7 @@ def _json(text: str) -> JsonMembers:
     return document
 
 
-def _few(pairs: Pairs, limit: int) -> Pairs:
+def _limited(pairs: Pairs, limit: int) -> Pairs:
     if len(pairs) > limit:
         raise Invalid({"body": [too_many(limit)]})
     return pairs

@@ -23,9 +23,9 @@ def delete(call: Call) -> Response:
     names another contact or `force` is true.
     """
     call.store.contacts.get(call.id)
-    asked = call.asked(ContactDeletionForm)
+    parameters = call.parameters(ContactDeletionForm)
     call.store.contacts.remove(
-        call.id, replace_with=asked["replace_with"], force=bool(asked["force"])
+        call.id, replace_with=parameters["replace_with"], force=bool(parameters["force"])
     )
     return deleted("contact", call.id)
 

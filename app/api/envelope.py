@@ -20,7 +20,7 @@ def answer(
     body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    # Text from a checked server may hold what UTF-8 cannot encode; the answer must not fail on it.
+    # Text of a checked server may have lone surrogates, which UTF-8 cannot encode.
     return Response(
         text.encode("utf-8", "replace"), status, dict(headers or {}), mimetype="application/json"
     )
@@ -36,8 +36,8 @@ def created(data: Mapping[str, Any]) -> Response:
 
 
 def answer_rows(answers: Sequence[Mapping[str, Any] | WakefulError], status: int) -> Response:
-    """The answer about many records: for each the body that it would have got alone, whose status
-    is ``status`` if it is not refused.
+    """The answer about many records: for each, the body of the answer to a request for it alone.
+    ``status``: of those that are not refused.
     """
     rows = [
         problem_body(answer.status, str(answer), getattr(answer, "errors", None))
@@ -53,7 +53,7 @@ def deleted(kind: str, id: int, **more: int) -> Response:
 
 
 def paged(page: Page[T], shape: Callable[[T], Any], query: Pairs) -> Response:
-    """A page of a list; ``query`` is the query as sent, which the links repeat."""
+    """A page of a list; ``query``: the query as sent, which the links repeat."""
     number, last = page.number, page.last_number
     first_item = (number - 1) * page.per_page + 1 if page.items else None
     url, others = request_url(), [(name, value) for name, value in query if name != "page"]

@@ -1,4 +1,4 @@
-"""For monitoring this instance, without a key: /healthz, /readyz, /metrics (decision 11)."""
+"""/healthz, /readyz and /metrics, which monitor this installation without a key (decision 11)."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _healthz() -> Response:
 
 
 def _readyz() -> Response:
-    """200 if checks run and the database answers, otherwise 503 with the reasons. ``warnings``:
-    faults that do not stop the service.
+    """Answer 200 if checks run and the database answers, otherwise 503 with the reasons.
+    ``warnings``: faults that do not stop the service.
     """
     report = health(datetime.now(UTC), checks=_checks_here())
     return answer(
@@ -65,7 +65,7 @@ def _readyz() -> Response:
 
 
 def _checks_here() -> bool:
-    """Whether checks run in this installation; over remote servers there is no checker."""
+    """Whether this installation has a checker; over remote servers it has none."""
     return bool(current_app.extensions["wakeful.settings"].store == "local")
 
 
@@ -85,7 +85,9 @@ def _is_bearer(token: str) -> bool:
 
 
 class _Figures(Collector):
-    """Read from the database at each scrape, so that every web process gives the same figures."""
+    """The metrics. They are read from the database at each scrape, so that every web process
+    returns the same figures.
+    """
 
     def collect(self) -> Iterator[Metric]:
         report = health(datetime.now(UTC), checks=_checks_here())

@@ -1,4 +1,4 @@
-"""/api/v1/me: the key that asks (decision 11)."""
+"""/api/v1/me: the API key of the request (decision 11)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from app.api.operations import Call, operation
 from app.codec import json_of
 from app.stores import API_LEVEL
 
-# ``features`` of the answer is older than ``api_level`` and gets no new words. A key that is bound
-# to a tag has those of TAG_FEATURES; any other key has all.
+# ``features`` in the answer is older than ``api_level`` and gets no new values. A key that is bound
+# to a tag gets TAG_FEATURES, any other key all of them.
 TAG_FEATURES = ["overview", "hours", "classify", "spans", "changes", "result_places",
                 "certificates", "list_order", "certificate_life"]  # fmt: skip
 FEATURES = [*TAG_FEATURES, "reports", "report_days", "report_mails", "status_pages", "contacts",

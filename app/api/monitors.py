@@ -79,9 +79,9 @@ def check(call: Call) -> Response:
     none. The other fields are those of the worst result; `location` says whose. If all places are
     silent, nothing is checked, and the answer is 409. If no result comes, it is 503; one that comes
     later is among the monitor's results. Who asks while a place still has to bring its result gets
-    that one too, and a new one of each place that has brought it already, unless that was asked
-    within the last second. If two wait for other places of this monitor already, it is 429. The
-    server checks a paused monitor itself; that does not count.
+    that one too, and a new one of each place that has brought it already, unless that was
+    parameters within the last second. If two wait for other places of this monitor already, it is
+    429. The server checks a paused monitor itself; that does not count.
     """
     return record_answer(json_of(call.store.checks.run(call.id)))
 
@@ -111,11 +111,13 @@ def statistics(call: Call) -> Response:
     """The figures of the range up to now, or of the time between `from` and `to`: uptime in
     percent, response times in ms, and buckets for a chart.
     """
-    asked = call.asked(StatisticsQueryForm)
-    if asked["from"]:
-        figures = call.store.results.statistics_between(call.id, asked["from"], asked["to"])
+    parameters = call.parameters(StatisticsQueryForm)
+    if parameters["from"]:
+        figures = call.store.results.statistics_between(
+            call.id, parameters["from"], parameters["to"]
+        )
     else:
-        figures = call.store.results.statistics(call.id, str(asked["range"]))
+        figures = call.store.results.statistics(call.id, str(parameters["range"]))
     return record_answer(figures)
 
 
@@ -127,8 +129,8 @@ def slow_alerts(call: Call) -> Response:
     """How often it would have alerted in the last 30 days, with these values of the fields of the
     same names: `count`, since when its results were looked at, and the start of the last incident.
     """
-    asked = call.asked(SlowAlertsQueryForm)
-    values = asked["slow_after"], asked["slow_alert_after"]
+    parameters = call.parameters(SlowAlertsQueryForm)
+    values = parameters["slow_after"], parameters["slow_alert_after"]
     return record_answer(json_of(call.store.results.slow_alerts(call.id, *values)))
 
 

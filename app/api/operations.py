@@ -1,9 +1,9 @@
-"""A request as its handler sees it (``Call``), and the table of operations: every path and method
-of /api/v1, with its input and its answer.
+"""A request for its handler (``Call``), and the table of operations: every path and method of
+/api/v1, with its input and its answer.
 
-The blueprint has its routes from here, and the OpenAPI document is generated from it, so both have
-the same operations. Most resources have five, out of their description: list, create, show,
-update, delete (``Handlers``).
+The routes of the blueprint and the OpenAPI document are made from this table, so both have the same
+operations. Most resources have five, which their description names: list, create, show, update,
+delete (``Handlers``).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ROW_COUNT = N_("Send between 1 and %(most)s at once.")
 
 @dataclass
 class Call:
-    """One request, as its handler sees it. ``ids`` are those in the path, by name."""
+    """One request. ``ids``: the ids in the path, by name."""
 
     key: ApiKey | None
     ids: Mapping[str, int]
@@ -62,7 +62,7 @@ class Call:
 
     @cached_property
     def store(self) -> Store:
-        """The store as the key may see it."""
+        """The store, limited to the rights of the key."""
         return store_of_key(self.key)
 
     @property
@@ -70,24 +70,24 @@ class Call:
         return self.ids["id"]
 
     def require(self, scope: Scope) -> None:
-        """Raises Denied for a key that may do less."""
+        """Raises Denied for a key with a narrower scope."""
         if self.key is not None:
             require(self.key, scope)
 
     @cached_property
     def masked(self) -> bool:
-        """A key that may only read sees secrets masked (decision 3)."""
+        """Whether to mask secrets: a key that may only read gets masks (decision 3)."""
         return self.key is None or not self.key.may(Scope.WRITE)
 
     @cached_property
     def query(self) -> Pairs:
-        """The parameters of a request; body fields are refused. Read late: the 404 of an unknown
-        record precedes a bad query.
+        """The parameters of the request; body fields are refused. It is read late, because the 404
+        of an unknown record precedes the 422 of a bad query.
         """
         _refuse(self.body.pairs())
         return sent_query()
 
-    def asked(self, form_class: type[SchemaForm]) -> dict[str, Any]:
+    def parameters(self, form_class: type[SchemaForm]) -> dict[str, Any]:
         """The validated parameters. Raises Invalid."""
         return query_values(form_class, self.query)
 
@@ -98,13 +98,13 @@ class Call:
         shape: Callable[[Any], Any] = json_of,
         **ids: int,
     ) -> Response:
-        """The page that ``read`` lists by the parameters. ``ids``: of the records that the list
+        """The page that ``read`` returns for the parameters. ``ids``: of the records that the list
         belongs to.
         """
         return paged(read(list_query(form_class, self.query, **ids)), shape, self.query)
 
     def without_input(self) -> None:
-        """Refuse body fields and parameters: this operation has none."""
+        """Refuse body fields and parameters."""
         _refuse(self.body.pairs())
         _refuse(sent_query())
 
@@ -115,24 +115,24 @@ class Call:
 
     def new_rows(self, form_class: type[SchemaForm], field: str) -> list[dict[str, Any] | Invalid]:
         """The validated fields of each new record in the list ``field``, or why it is refused.
-        Raises Invalid where the list itself is.
+        Raises Invalid if the list itself is refused.
         """
         _refuse(sent_query())
-        sent, rest = self.body.rows(field)
-        if any(name.partition("[")[0] == field for name, _value in rest):
+        sent_rows, others = self.body.rows(field)
+        if any(name.partition("[")[0] == field for name, _value in others):
             raise Invalid({field: [_(ROWS, field=field)]})
-        _refuse(rest)
-        if not 1 <= len(sent) <= MAX_IN_BATCH:
+        _refuse(others)
+        if not 1 <= len(sent_rows) <= MAX_IN_BATCH:
             raise Invalid({field: [_(ROW_COUNT, most=MAX_IN_BATCH)]})
         context = self._context()
-        # A contact that many of them name is looked up once.
+        # Cached: many of the records may name the same contact.
         context = replace(context, contact_exists=cache(self.store.contacts.exists))
-        return [_bound(form_class, pairs, context) for pairs in sent]
+        return [_bound(form_class, pairs, context) for pairs in sent_rows]
 
     @contextmanager
     def names_as_sent(self) -> Iterator[None]:
-        """Let what the store refuses in a list of ids be named by its index as sent (decision 1):
-        the store knows only the index in the list that it got.
+        """Rename the errors of the store in a list of ids to the indices as sent (decision 1): the
+        store has only the indices of the validated list.
         """
         try:
             yield
@@ -179,7 +179,7 @@ def _as_sent(pairs: Pairs, error: str) -> str:
 
 
 def _refuse(pairs: Pairs) -> None:
-    """Refuse input that no form of this operation reads."""
+    """Refuse any field or parameter."""
     query_values(NoQueryForm, pairs)
 
 
@@ -190,19 +190,19 @@ Handler = Callable[[Call], Response]
 
 @cache
 def _docstring(handler: Handler) -> str:
-    """From the source: processes run without docstrings (app/commands/entry.py)."""
+    """The docstring, from the source: processes run without docstrings (app/commands/entry.py)."""
     function = ast.parse(textwrap.dedent(inspect.getsource(handler))).body[0]
     return (ast.get_docstring(function) or "") if isinstance(function, ast.FunctionDef) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """``answer`` names the schema of ``data`` in the OpenAPI document, ``form`` that of the body;
-    ``update``: the body may leave out any field of it. ``scope``: what the key needs, if it is not
-    read for reading and write for writing. ``refusals``: statuses that other operations do not
-    answer. ``several``: the answer has one for each of several records. ``rows``: so it is, and the
-    body is a list of this name, of records that ``form`` reads. ``level``: the level of the API
-    that has it; 0 for the base API.
+    """``answer``: the name of the schema of ``data`` in the OpenAPI document. ``form``: reads the
+    body; ``update``: the body may leave out any field. ``scope``: of the key; by default read for
+    GET and write for other methods. ``refusals``: statuses besides those of all operations.
+    ``several``: the answer has an entry for each of several records. ``rows``: the body is a list
+    of records with this name, and ``form`` reads each. ``level``: the first level of the API that
+    has the operation; 0 for the base API.
     """
 
     name: str
@@ -237,8 +237,8 @@ class Operation:
 
 @dataclass
 class Path:
-    """One path with its operations; ids are in braces, by name. ``public``: served without a
-    key.
+    """One path with its operations. ``template``: the path, with the names of ids in braces.
+    ``public``: it needs no key.
     """
 
     template: str
@@ -252,9 +252,11 @@ class Path:
 
     @cached_property
     def parent(self) -> str:
-        """The collection of the record below which this path leads, if it names that one alone."""
-        name, *rest = self.template.strip("/").split("/")
-        return name.replace("-", "_") if self.ids == rest[:1] and len(rest) > 1 else ""
+        """The collection of a path below a record, such as ``/monitors/{id}/results``; empty for
+        other paths.
+        """
+        name, *parts = self.template.strip("/").split("/")
+        return name.replace("-", "_") if self.ids == parts[:1] and len(parts) > 1 else ""
 
     @property
     def allow(self) -> list[str]:
@@ -300,13 +302,13 @@ def operation(
 # --- The operations of a resource ----------------------------------------------------------------
 
 Records = base.Collection[Any, Any]
-# How the OpenAPI document names operations where it differs: generated clients have these names.
-_BASE = {ObjectKind.MONITOR, ObjectKind.INCIDENT}  # the base API has these
+_BASE = {ObjectKind.MONITOR, ObjectKind.INCIDENT}  # the resources of the base API
+# Other names of operations in the OpenAPI document, which generated clients use.
 _OPERATION_IDS = {"list": "list_", "create": "store"}
 
 
 def shape(call: Call, record: Any) -> dict[str, Any]:
-    """A record in JSON, its secrets masked for a key that may only read."""
+    """A record in JSON, with secrets masked for a key that may only read."""
     return json_of(record, masked=call.masked)
 
 
@@ -314,8 +316,8 @@ def shape(call: Call, record: Any) -> dict[str, Any]:
 class Handlers:
     """The five operations of a resource, named as in ``Resource.about``.
 
-    ``refusals``: by operation, the statuses that only some operations answer. ``check`` raises
-    Denied if the key may not store or change what it sends; it gets the present record or None.
+    ``refusals``: by operation, ``Operation.refusals``. ``check(call, record)`` raises Denied if the
+    key may not store the sent fields; ``record`` is None for a new one.
     """
 
     resource: Resource
@@ -365,7 +367,7 @@ class Handlers:
 def register(
     resource: Resource, *, update_form: type[SchemaForm] | None = None, **options: Any
 ) -> None:
-    """Add the operations that the description of a resource has to the table."""
+    """Add the operations in the description of a resource to the table."""
     path, record, form = resource.path, resource.path + "/{id}", FORMS[resource.kind]
     update_form = update_form or form
     handlers = Handlers(resource, form, update_form, **options)
@@ -382,10 +384,10 @@ def register(
         "delete": ("DELETE", record, f"Delete {a} {resource.singular}", {}),
     }  # fmt: skip
     for verb, description in resource.about.items():
-        methods, at, summary, more = operations[verb]
+        methods, template, summary, more = operations[verb]
         operation(
             methods,
-            at,
+            template,
             summary,
             "Deleted" if verb == "delete" else resource.schema,
             name=f"{resource.name}_{_OPERATION_IDS.get(verb, verb)}",
@@ -400,9 +402,9 @@ _OPTIONS: Mapping[ObjectKind, Mapping[str, Any]] = {
     ObjectKind.MARKER: {"query": MarkerQueryForm},
     ObjectKind.STATUS_PAGE: {"refusals": {"create": (409,), "update": (409,)}},
 }
-# Resources with a module here, which registers them and has operations besides.
-_OWN = {ObjectKind.MONITOR, ObjectKind.INCIDENT, ObjectKind.CONTACT, ObjectKind.LOCATION}
+# Resources that a module of this package registers, with further operations.
+_IN_MODULES = {ObjectKind.MONITOR, ObjectKind.INCIDENT, ObjectKind.CONTACT, ObjectKind.LOCATION}
 
 for _resource in RESOURCES:
-    if _resource.about and _resource.kind not in _OWN:
+    if _resource.about and _resource.kind not in _IN_MODULES:
         register(_resource, **_OPTIONS.get(_resource.kind, {}))

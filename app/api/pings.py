@@ -1,9 +1,9 @@
 """The addresses that jobs call: a layer in front of the application, without a key (decision 18).
 
-They answer as the services do that the jobs come from: the texts, statuses and headers of
+Jobs of other services need only another host name: the texts, statuses and headers are those of
 healthchecks (``/ping/...``), Uptime Kuma (``/api/push/...``) and Better Stack's heartbeats
-(``/api/v1/heartbeat/...``), for the same secret and any method. Nothing here passes through the
-dashboard or the rules of the API.
+(``/api/v1/heartbeat/...``), for the same secret and any method. The rules of the dashboard and of
+the API do not apply.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger("wakeful.api")
 FOR_SCRIPTS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
 HEADERS = {"Ping-Body-Limit": str(MAX_PING_BODY_BYTES), **FOR_SCRIPTS}
 KINDS = {"start": PingKind.START, "fail": PingKind.FAIL, "log": PingKind.LOG}
-_BEGINNINGS = {"ping": "/ping/", "push": "/api/push/", "heartbeat": "/api/v1/heartbeat/"}
+_PREFIXES = {"ping": "/ping/", "push": "/api/push/", "heartbeat": "/api/v1/heartbeat/"}
 NO_MONITOR = "Monitor not found or not active."
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
 _MAX_MS = 365 * 24 * 3600 * 1000.0
@@ -49,7 +49,7 @@ class _Call:
 
 
 class PingAddresses(Layer):
-    """``pings`` takes them (``app.stores.local.heartbeats``)."""
+    """``pings`` (``app.stores.local.heartbeats``) stores the pings."""
 
     def __init__(self, app: Flask, pings: Any) -> None:
         self._app, self._pings = app, pings
@@ -123,14 +123,14 @@ class PingAddresses(Layer):
         return self._wrong(environ, _text(404, "not found"))
 
     def _wrong(self, environ: Environ, answer: Response) -> Response:
-        """The answer to a name that nothing has: whoever guesses is told to wait."""
-        after = self._pings.count_wrong(environ.get("REMOTE_ADDR"))
-        if after is None:
+        """The answer to an unknown name: ``answer``, or 429 for an address that guesses names."""
+        seconds = self._pings.count_wrong(environ.get("REMOTE_ADDR"))
+        if seconds is None:
             return answer
         sentence = "Too many wrong names. Try again later."
         is_json = answer.mimetype == "application/json"
         refusal = _json(429, {"ok": False, "msg": sentence}) if is_json else _text(429, sentence)
-        refusal.headers["Retry-After"] = str(after)
+        refusal.headers["Retry-After"] = str(seconds)
         return refusal
 
     def _take(self, environ: Environ, call: _Call, **details: Any) -> bool:
@@ -154,30 +154,30 @@ def _ping(
 
 
 def _family(path: str) -> tuple[str | None, list[str]]:
-    """Which service an address is of, and what follows in its path."""
-    for name, beginning in _BEGINNINGS.items():
-        if path.startswith(beginning):
-            parts = path.removeprefix(beginning).split("/")
-            # All three take a slash behind the token.
+    """The service of an address, and the parts of the path after its prefix."""
+    for name, prefix in _PREFIXES.items():
+        if path.startswith(prefix):
+            parts = path.removeprefix(prefix).split("/")
+            # All three services allow a slash after the token.
             return name, parts[:1] if len(parts) == 2 and not parts[1] else parts
     return None, []
 
 
 def is_ping(path: str) -> bool:
-    """Whether a request with this path is a ping. Its connection is closed after a body of more
-    than MAX_BODY_BYTES.
-    """
+    """Whether a request with this path is a ping, whose body may be larger than other bodies."""
     return _family(path)[0] is not None
 
 
 def _read_call(parts: list[str]) -> _Call | None:
-    """``TOKEN`` and what it says. ``kind`` is None for an exit status that there is not."""
-    token, rest = parts[0], parts[1:]
-    if not rest:
+    """The call of ``TOKEN``, ``TOKEN/start`` or ``TOKEN/EXIT_STATUS``; None for another path.
+    ``kind`` is None for an invalid exit status.
+    """
+    token = parts[0]
+    if len(parts) == 1:
         return _Call(token)
-    end = rest[0]
-    if len(rest) > 1:
+    if len(parts) > 2:
         return None
+    end = parts[1]
     if _DIGITS.fullmatch(end):
         status = int(end[:9])
         if len(end) > 9 or status > MAX_EXIT_STATUS:
@@ -215,7 +215,7 @@ def _ms(text: str | None) -> int | None:
 
 
 def _body(environ: Environ) -> str:
-    """The beginning of the body, as far as it arrived: a ping that breaks off counts too."""
+    """The beginning of the body, as far as it arrived: a ping counts even if it breaks off."""
     try:
         stream = get_input_stream(environ, max_content_length=None)
         data: bytes = stream.read(MAX_PING_BODY_BYTES)

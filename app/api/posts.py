@@ -98,8 +98,8 @@ def correct_update(call: Call) -> Response:
 )  # fmt: skip
 def draft(call: Call) -> Response:
     """A title, a state and a body about an incident, to start a post from. Nothing is stored."""
-    asked = call.asked(DraftQueryForm)
-    return record_answer(plain(call.store.posts.draft(call.id, asked["incident_id"])))
+    parameters = call.parameters(DraftQueryForm)
+    return record_answer(plain(call.store.posts.draft(call.id, parameters["incident_id"])))
 
 
 # --- Subscribers: people confirm themselves, so nothing adds one ----------------------------------

@@ -1,5 +1,5 @@
-"""The dashboard's page about the API: each operation, from the table of operations and the
-document, and how the page tries one.
+"""The dashboard's page about the API: each operation, from the table of operations and the OpenAPI
+document, and the requests that a person tries on the page.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from app.codec.schema import Schema
 from app.i18n import speaking
 from app.records import Scope
 
-# The values that examples send in fields of these names: each is valid, also together with the
-# others.
+# The values of fields in examples. They are valid together.
 EXAMPLES: Mapping[str, Any] = {
     "name": "Shop",
     "url": "https://shop.example",
@@ -52,7 +51,7 @@ EXAMPLES: Mapping[str, Any] = {
     "slow_alert_after": 10,
     "mark": "email:9f86d081884c7d65",
 }
-# The values that the examples of these operations send besides, or in place of those.
+# Further or other values for the examples of these operations.
 EXAMPLES_OF: Mapping[str, Mapping[str, Any]] = {
     "deliveries_test": {"alerts": EXAMPLES["alerts"]},
     "monitors_store": {"interval": 60},
@@ -66,7 +65,7 @@ MAX_SHOWN = 20_000  # characters of an answer
 
 @dataclass(frozen=True, slots=True)
 class ReferenceField:
-    """``values``: type and limits in words."""
+    """``values``: the type and the limits in words."""
 
     name: str
     values: str
@@ -77,7 +76,7 @@ class ReferenceField:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One operation. ``methods``: all that do the same."""
+    """One operation. ``methods``: those that do the same."""
 
     name: str
     methods: Sequence[str]
@@ -125,9 +124,8 @@ class Reference:
             """    headers={"Authorization": f"Bearer {os.environ['KEY']}"},""",
         ]
         if self.example is not None:
-            body = json.dumps(
-                self.example, indent=4
-            )  # without true, false and null it is Python too
+            # JSON without true, false and null is valid Python.
+            body = json.dumps(self.example, indent=4)
             lines.append(f"    json={body},".replace("\n", "\n    "))
         return "\n".join([*lines, "    timeout=60,", ")", "print(answer.status_code, answer.text)"])
 
@@ -142,7 +140,7 @@ class TriedAnswer:
 
 
 def groups() -> Mapping[str, tuple[str, list[Reference]]]:
-    """All operations by the first part of their paths, with what they have in common."""
+    """All operations by the first part of their paths, each group with its description."""
     by_tag: dict[str, tuple[str, list[Reference]]] = {
         tag: (TAGS[tag], []) for tag in ("monitors", "incidents")
     }
@@ -159,9 +157,9 @@ def references() -> Mapping[str, Reference]:
         methods: dict[str, list[str]] = {}
         for method, operation in path.operations.items():
             methods.setdefault(operation.name, []).append(method)
-        for same in methods.values():
-            operation = path.operations[same[-1]]
-            described[operation.name] = _described(path, same, operation)
+        for names in methods.values():
+            operation = path.operations[names[-1]]
+            described[operation.name] = _described(path, names, operation)
     return described
 
 
@@ -254,42 +252,45 @@ def _values(schema: Schema) -> str:
     return str(kind)
 
 
-def _limits(schema: Schema, of: str, unit: str) -> str:
-    least, limit = (schema.get(f"{end}{of}") for end in ("min", "max"))
-    match least, limit:
+def _limits(schema: Schema, suffix: str, unit: str) -> str:
+    """``suffix``: of the two keywords, such as ``Length`` of ``minLength`` and ``maxLength``."""
+    low, high = (schema.get(f"{prefix}{suffix}") for prefix in ("min", "max"))
+    match low, high:
         case None, None:
             return ""
         case None, _:
-            return f", up to {limit:,}{unit}"
+            return f", up to {high:,}{unit}"
         case _, None:
-            return f", {least:,}{unit} or more"
-    return f", {least:,} to {limit:,}{unit}"
+            return f", {low:,}{unit} or more"
+    return f", {low:,} to {high:,}{unit}"
 
 
-# --- Examples, and trying them --------------------------------------------------------------------
+# --- Examples, and requests to try ----------------------------------------------------------------
 
 
 def _target(path: Path, parameters: Sequence[ReferenceField]) -> str:
-    """The path with ids in it, and the parameters that it needs."""
+    """The path with example ids, and its required parameters."""
     target = "/".join("1" if part in path.ids else part for part in path.template.split("/"))
-    needed = [(field.name, EXAMPLES[field.name]) for field in parameters if field.required]
-    return f"{target}?{urlencode(needed)}" if needed else target
+    required = [(field.name, EXAMPLES[field.name]) for field in parameters if field.required]
+    return f"{target}?{urlencode(required)}" if required else target
 
 
 def _example(operation: Operation, body: Sequence[ReferenceField]) -> Mapping[str, Any]:
-    """The body of an example: what is required, or in an update the first field that can be."""
-    own = EXAMPLES_OF.get(operation.name, {})
+    """The body of an example: the required fields, or in an update the first field with an
+    example.
+    """
+    further = EXAMPLES_OF.get(operation.name, {})
     if operation.rows:
         return {operation.rows: [{name: EXAMPLES[name] for name in ("name", "url", "interval")}]}
     names = [field.name for field in body if field.required]
     if operation.update:
-        names = [] if own else [field.name for field in body if field.name in EXAMPLES][:1]
-    return {**{name: EXAMPLES[name] for name in names}, **own}
+        names = [] if further else [field.name for field in body if field.name in EXAMPLES][:1]
+    return {**{name: EXAMPLES[name] for name in names}, **further}
 
 
 def send(app: Flask, reference: Reference, target: str, secret: str, body: str) -> TriedAnswer:
-    """Send a request to our own API, as a program with this key would: without a cookie, and with
-    the address of the person who tries it. Nothing of it is stored.
+    """Send a request to this API as a program with this key would: without a cookie, and with the
+    address of the person. The request is not stored.
     """
     path, _sign, query = target.partition("?")
     environ = EnvironBuilder(
@@ -302,8 +303,7 @@ def send(app: Flask, reference: Reference, target: str, secret: str, body: str) 
         content_type=JSON if body else None,
         data=body or None,
     ).get_environ()
-    # The call has a context of its own: the API must see neither the person who is logged in nor
-    # their language.
+    # In another context, because the API must see neither the person nor their language.
     with speaking(None), actors.acting_as(actors.actor()), app.app_context():
         answer = Response.from_app(partial(Flask.wsgi_app, app), environ, buffered=True)
     text = answer.get_data(as_text=True)

@@ -1,4 +1,4 @@
-"""/api/v1/report: figures of monitors between two times, our own addition to the interface."""
+"""/api/v1/report: figures of monitors between two times, an addition to the base API."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from app.stats.report import ALL
 )
 def show(call: Call) -> Response:
     """Availability, downtime and response times of each monitor and of all, in whole hours."""
-    asked = call.asked(ReportQueryForm)
-    ids = asked["monitors"]
+    parameters = call.parameters(ReportQueryForm)
+    ids = parameters["monitors"]
     if not ids:
         ids = [monitor.id for monitor in call.store.monitors.refs(limit=MAX_REPORT_MONITORS + 1)]
         if len(ids) > MAX_REPORT_MONITORS:
@@ -31,11 +31,13 @@ def show(call: Call) -> Response:
                     ]
                 }
             )
-    figures = call.store.results.report(ids, asked["from"], asked["to"], days=asked["days"])
+    figures = call.store.results.report(
+        ids, parameters["from"], parameters["to"], days=parameters["days"]
+    )
     return record_answer(
         {
-            "from": iso(asked["from"]),
-            "to": iso(asked["to"]),
+            "from": iso(parameters["from"]),
+            "to": iso(parameters["to"]),
             "all": figures[ALL],
             "monitors": [{"id": id, **figures[id]} for id in ids if id in figures],
         }

@@ -57,8 +57,8 @@ SENT_ASSERTION = {
 
 
 def of_field(field: SchemaField, *, update: bool = False) -> Schema:
-    """The schema of a field's input. That of an update has no default: generated clients would send
-    it, and so change fields that nobody named.
+    """The schema of a field's input. In an update it has no default, which generated clients would
+    send, and so change fields that nobody wants to change.
     """
     schema = _kind(field)
     if field.description:
@@ -75,7 +75,7 @@ def of_field(field: SchemaField, *, update: bool = False) -> Schema:
     return schema
 
 
-# The schema of a field is that of the nearest class here; of a list, that of what it holds.
+# The schemas of fields and of the entries of lists, by class. The nearest class counts.
 FIELDS: dict[type, Schema] = {
     f.NumberSwitch: {**INTEGER, "enum": list(CACHE_BUSTER)},
     f.Switch: BOOLEAN,

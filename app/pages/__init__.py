@@ -1,7 +1,7 @@
-"""Status pages: what the public sees, without a key or a login.
+"""Status pages, which the public sees without a key or a login.
 
-A WSGI layer in front of the dashboard (``serving``) answers ``/status`` and everything under a
-page's own host name. It reads through ``app.stores.local.public`` and keeps what it read.
+A WSGI layer in front of the dashboard (``serving``) answers ``/status`` and everything under the
+host names of pages. It reads through ``app.stores.local.public`` and caches what it reads.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def init_app(app: Flask) -> None:
-    """Answer for status pages in front of the dashboard, if this installation has them. The
-    dashboard edits those of other servers too, and previews them.
+    """Install the layer, if this installation has status pages. The preview is always there,
+    because the dashboard edits the pages of remote servers too.
     """
     app.extensions["wakeful.preview"] = partial(front.preview, app.jinja_env)
     public: PublicPages | None = app.extensions.get("wakeful.public")

@@ -1,5 +1,5 @@
-"""The page and the answer that a request for a status page leads to, and what each maker of an
-answer gets.
+"""The addresses of status pages: which page and which answer a path stands for, and the context of
+an answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ JSON = "summary.json"
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
-    """Relative links of an address: to Wakeful's root (``root``), and those of ``PageContext``."""
+    """Relative links of an address: to Wakeful's root (``root``), and ``up`` and ``front`` of
+    ``PageContext``.
+    """
 
     root: str
     up: str
@@ -41,7 +43,7 @@ class PagePath:
 
 
 class Directory:
-    """All pages, by what addresses name them with. Rebuilt when the pages have changed."""
+    """All pages by slug, id and host name. It is rebuilt when the pages have changed."""
 
     def __init__(self, addresses: Sequence[PageAddress]) -> None:
         self.addresses = tuple(addresses)
@@ -52,18 +54,18 @@ class Directory:
         }
 
 
-def is_ours(path: str) -> bool:
+def is_status_path(path: str) -> bool:
     return path == FOLDER or path.startswith(f"{FOLDER}/")
 
 
 def without_slash(path: str) -> str | None:
-    """The targets of ``/status/`` and ``/status/SLUG/``, relative to them: some people write a
-    slash at the end.
+    """The relative target of ``/status/`` and ``/status/SLUG/``, which some people type with a
+    slash at the end; None for other paths.
     """
     if path == f"{FOLDER}/":
         return f"..{FOLDER}"
-    slug, slash, rest = path.removeprefix(f"{FOLDER}/").partition("/")
-    return f"../{slug}" if slash and not rest and is_slug(slug) else None
+    slug, slash, name = path.removeprefix(f"{FOLDER}/").partition("/")
+    return f"../{slug}" if slash and not name and is_slug(slug) else None
 
 
 def target_of(path: str) -> PagePath:
@@ -76,8 +78,8 @@ def target_of(path: str) -> PagePath:
 
 
 def link_name(path: str) -> str:
-    """The name of a path as a page's message may have it, on its own host name or below
-    ``/status/SLUG``; "" for what is too long or too short.
+    """The name in a link of a message, such as ``confirm/TOKEN``, on a page's host name or below
+    ``/status/SLUG``; "" for other paths.
     """
     parts = path.split("/")
     if len(parts) == 5 and parts[1] == FOLDER[1:]:
@@ -95,20 +97,20 @@ def links_of(target: PagePath, *, own_host: bool) -> PageLinks:
     return PageLinks(f"../../{above}", above, f"../{above}{target.slug}")
 
 
-# --- What makers of answers are handed
+# --- The arguments of functions that make answers
 
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """For which address something is made.
+    """The context of an answer at one address.
 
-    ``templates`` is where ``templates/status/...`` is. ``up`` leads from the address to the folder
-    of the page's addresses, so that a link is ``context.up + "history"``; ``front`` is the link to
-    the page itself. Both are relative: the same bytes fit behind a proxy that serves Wakeful in a
-    folder. ``static`` is the link of a file in static/, with its version. Absolute links, which
-    feeds need, begin with ``page.page.link``. ``away``: the database does not answer, and the page
-    is as it was at ``page.made_at``, which HTML has to say. ``brand``: how the page looks. ``logo``
-    and ``colours``: the links of its image and its sheet, if they are not below ``up``.
+    ``templates`` has ``status/...``. ``up`` leads from the address to the folder of the page's
+    addresses, so that a link is ``context.up + "history"``; ``front`` is the link to the page
+    itself. Both are relative, so that the same bytes work behind a proxy that serves Wakeful in a
+    folder. ``static`` returns the link of a file in static/, with its version. Absolute links,
+    which feeds need, begin with ``page.page.link``. ``away``: the database does not answer, and
+    HTML must say that the page is from ``page.made_at``. ``brand``: how the page looks. ``logo``
+    and ``colours``: the links of its image and its style sheet, if they are not below ``up``.
     """
 
     templates: Environment
@@ -125,7 +127,7 @@ class PageContext:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request for something that is not kept in memory."""
+    """A request for an answer that is not cached."""
 
     request: Request
     address: PageAddress
@@ -135,11 +137,11 @@ class Visit:
 
     @property
     def channels(self) -> Sequence[str]:
-        """How people may subscribe."""
+        """The channels that people may subscribe by."""
         return self.public.channels
 
     def html(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page made of a template, which gets ``context`` too."""
+        """A page of a template, which also gets ``context``."""
         body = self.context.templates.get_template(template).render(
             context=self.context, address=self.address, page=None, **values
         )

@@ -1,6 +1,5 @@
-"""Answers that are ready to send: body, compressed body, headers, and what a 304 has of them.
-
-Also of the few files of static/ that pages use, for own host names.
+"""Answers that are ready to send: body, compressed body, and the headers of 200 and 304. Also the
+files of static/ that pages need on their host names.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from app.pages.routes import CachedRoute
 from app.records import PageAddress, PageTheme, Visibility
 from app.rules.images import type_of
 
-MAX_AGE = 4  # seconds; with what memory tolerates, a change is seen after 8
+MAX_AGE = 4  # seconds: with the age of the cache, readers see a change after 8 at most
 SMALLEST = 1000  # bytes; below this, compression costs more than it saves
 EVERYBODY = (Visibility.PUBLIC, Visibility.UNLISTED)
 
 DAY_SECONDS = 24 * 3600
 YEAR_SECONDS = 365 * DAY_SECONDS
-# Opened by itself, an SVG is a document of this host: nothing in it may run or load.
+# At its address, an SVG is a document of this host: nothing in it may run or load.
 IMAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 Headers = list[tuple[str, str]]
@@ -40,7 +39,7 @@ FOR_A_DAY = f"public, max-age={DAY_SECONDS}"
 FOR_A_YEAR = f"public, max-age={YEAR_SECONDS}, immutable"
 PRIVATE = ("Cache-Control", "private, no-store")
 
-# The browser's own colours: they follow a wish for high contrast too.
+# The default colours of the browser, which follow the system's setting for high contrast.
 _STYLE = (
     "html{color-scheme:light dark}[data-theme=light]{color-scheme:light}"
     "[data-theme=dark]{color-scheme:dark}"
@@ -80,22 +79,22 @@ def html_headers(*, frames: bool = False, noindex: bool = False, style: str = "'
 
 @dataclass(frozen=True, slots=True)
 class PageAnswer:
-    """``etag`` is None if nobody may keep the answer."""
+    """``etag`` is None for an answer that nobody may cache."""
 
     status: str
     body: bytes
-    packed: bytes | None
+    compressed: bytes | None
     etag: str | None
     plain_headers: Headers
-    packed_headers: Headers
+    compressed_headers: Headers
     unchanged_headers: Headers
 
     def send(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         if self.etag is not None and _matches(environ.get("HTTP_IF_NONE_MATCH"), self.etag):
             start("304 NOT MODIFIED", self.unchanged_headers.copy())
             return ()
-        if self.packed is not None and _takes_gzip(environ.get("HTTP_ACCEPT_ENCODING")):
-            body, headers = self.packed, self.packed_headers
+        if self.compressed is not None and _takes_gzip(environ.get("HTTP_ACCEPT_ENCODING")):
+            body, headers = self.compressed, self.compressed_headers
         else:
             body, headers = self.body, self.plain_headers
         start(self.status, headers.copy())
@@ -105,24 +104,24 @@ class PageAnswer:
     def of(cls, response: Response, environ: dict[str, Any]) -> PageAnswer:
         """An answer that is sent once and never cached."""
         headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
-        return packed_answer(response.status, response.get_data(), headers)
+        return compressed_answer(response.status, response.get_data(), headers)
 
 
-def packed_answer(
+def compressed_answer(
     status: str, body: bytes, headers: Headers, etag: str | None = None
 ) -> PageAnswer:
-    packed = gzip.compress(body, 6, mtime=0) if etag and len(body) >= SMALLEST else None
-    if packed is not None:
+    compressed = gzip.compress(body, 6, mtime=0) if etag and len(body) >= SMALLEST else None
+    if compressed is not None:
         headers = [*headers, ("Vary", "Accept-Encoding")]
     if etag is not None:
         headers = [*headers, ("ETag", etag)]
     return PageAnswer(
         status,
         body,
-        packed,
+        compressed,
         etag,
         [*headers, ("Content-Length", str(len(body)))],
-        [*headers, ("Content-Encoding", "gzip"), ("Content-Length", str(len(packed or b"")))],
+        [*headers, ("Content-Encoding", "gzip"), ("Content-Length", str(len(compressed or b"")))],
         [header for header in headers if header[0] != "Content-Type"],
     )
 
@@ -142,8 +141,8 @@ def cached_answer(
 
 
 def image_answer(data: bytes, version: str, address: PageAddress, *, is_named: bool) -> PageAnswer:
-    """An image of a page. ``is_named``: its version is in the address, so it never changes; but a
-    page that is closed must not leave its images behind, in caches of strangers, for a year.
+    """An image of a page. ``is_named``: its version is in the address, so it never changes. It may
+    be cached for a day and no longer, because the page may be closed.
     """
     headers: Headers = [
         ("Content-Type", type_of(data)),
@@ -161,17 +160,17 @@ def _for_readers(
     version: str,
     lasts: str = FOR_SECONDS,
 ) -> PageAnswer:
-    """An answer that everybody may store, or nobody if the page asks who reads it."""
+    """An answer that everybody may cache, or nobody if not everybody may read the page."""
     if address is not None and address.visibility not in EVERYBODY:
-        return packed_answer("200 OK", body, [*headers, PRIVATE, ("Vary", "Cookie")])
-    # Weak: the compressed bytes are others.
-    return packed_answer("200 OK", body, [*headers, ("Cache-Control", lasts)], f'W/"{version}"')
+        return compressed_answer("200 OK", body, [*headers, PRIVATE, ("Vary", "Cookie")])
+    # A weak ETag, because the compressed bytes differ.
+    return compressed_answer("200 OK", body, [*headers, ("Cache-Control", lasts)], f'W/"{version}"')
 
 
 def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> PageAnswer:
     kind = ("Content-Type", "text/plain; charset=utf-8")
     fixed_headers = [kind, PRIVATE, ("X-Content-Type-Options", "nosniff"), *headers]
-    return packed_answer(_status(code), text.encode(), fixed_headers)
+    return compressed_answer(_status(code), text.encode(), fixed_headers)
 
 
 def _status(code: int) -> str:
@@ -179,8 +178,8 @@ def _status(code: int) -> str:
 
 
 def not_found(theme: str = PageTheme.SYSTEM) -> PageAnswer:
-    """The same for a page that never was, one that was deleted and one that is closed. ``theme``:
-    of the page to which there is no such address.
+    """The answer is the same for an unknown, a deleted and a closed page. ``theme``: of the page,
+    if only the address within it is unknown.
     """
     return _not_found(theme, spoken())
 
@@ -211,7 +210,7 @@ def _bare(
     )
     hashed = html_headers(noindex=True, style=f"'sha256-{_STYLE_HASH}'")
     headers = [("Content-Type", HTML), PRIVATE, *hashed, *more]
-    return packed_answer(_status(code), body.encode(), headers)
+    return compressed_answer(_status(code), body.encode(), headers)
 
 
 def _matches(header: str | None, etag: str) -> bool:
@@ -264,8 +263,8 @@ def _read(path: Path, _changed_ns: int) -> tuple[str, PageAnswer]:
     content_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     headers = [
         ("Content-Type", f"{content_type}; charset=utf-8"),
-        # Links have the version, so a cached copy is never outdated.
+        # Links have the version, so a new file has a new address.
         ("Cache-Control", FOR_A_YEAR),
         ("X-Content-Type-Options", "nosniff"),
     ]
-    return version, packed_answer("200 OK", body, headers, f'W/"{version}"')
+    return version, compressed_answer("200 OK", body, headers, f'W/"{version}"')

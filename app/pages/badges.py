@@ -1,5 +1,5 @@
-"""Parts that other sites embed. Badges: the state of one monitor as a small SVG, and as JSON for
-shields.io's endpoint badge. The widget: the state of a page in a frame.
+"""Parts for other sites. Badges: the state of one monitor as a small SVG, and as JSON for the
+endpoint badge of shields.io. The widget: the state of a page in a frame.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLOURS = {
 }
 LABEL_COLOUR, TEXT_COLOUR = "#3f4650", "#ffffff"
 MAX_LABEL = 60
-SHIELDS_SECONDS = 300  # shields.io takes no less
+SHIELDS_SECONDS = 300  # the minimum of shields.io
 
 FONT_SIZE, HEIGHT, PADDING = 11, 20, 6
 # Advance widths of Verdana in 1/2048 of the font size. Other fonts are fitted by ``textLength``.
@@ -77,7 +77,7 @@ def shields(component: Component) -> bytes:
         "message": _message(component),
         "color": _colour(component),
         "labelColor": LABEL_COLOUR,
-        # A site that embeds it cannot paint an outage green.
+        # With this, a site that embeds the badge cannot change the colour of an outage.
         "isError": component.state == ComponentState.OUTAGE,
         "cacheSeconds": SHIELDS_SECONDS,
     }
@@ -123,8 +123,8 @@ def _text(parent: ElementTree.Element, x: float, text: str) -> None:
     ElementTree.SubElement(parent, "text", attributes).text = text
 
 
-# The widget: a page that needs no script, for a frame on other sites, and a script that makes the
-# frame. Other sites may frame this address alone; no other answer of Wakeful allows it.
+# The widget: a page without scripts for a frame on other sites, and a script that adds the frame.
+# No other answer of Wakeful may be in a frame.
 
 WIDGET_SCRIPT = "js/status-widget.js"
 
@@ -142,5 +142,5 @@ def widget(page: PublicPage, context: PageContext) -> bytes:
 
 
 def widget_script(_page: PublicPage, _context: PageContext) -> bytes:
-    """It finds the widget beside its own address, so it is the same for every page."""
+    """The script, which is the same for every page: it finds the widget beside its own address."""
     return (STATIC / WIDGET_SCRIPT).read_bytes()

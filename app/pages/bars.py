@@ -1,7 +1,7 @@
-"""The days of a monitor as one graphic, as text, and as data for the script. Pure.
+"""The days of a monitor as a graphic, as text, and as data for the script. Pure.
 
-All days of one kind that follow each other are one line; dashes cut it into bars. So 90 days take
-a few dozen bytes if nothing happened.
+Adjacent days of one kind are one line, which dashes cut into bars. So 90 days without an outage
+take a few dozen bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.rules.figures import BRIEF_OUTAGE, day_and_month, percent, span
 
 STEP = 4  # units for each day
 HEIGHT = 32
-# A worse day has a taller bar: colour is not the only sign.
+# A worse day has a taller bar, for people who cannot tell the colours apart.
 HEIGHTS = {"n": 4, "u": 14, "g": 26, "m": 26, "p": 29, "d": HEIGHT}
 
 
@@ -36,15 +36,15 @@ _Drawn = tuple[float | None, Sequence[PublicDay]]
 
 
 class BarsCache:
-    """The bars of at most ``limit`` monitors, the least used forgotten first. Few change from one
-    reading to the next, and comparing days costs a hundredth of drawing them.
+    """A cache of bars; the least recently used go first. Most monitors do not change between two
+    reads, and comparing days takes a hundredth of the time of drawing them.
     """
 
     def __init__(self, limit: int = 10_000) -> None:
         self._cache: LRUCache[Hashable, tuple[_Drawn, Bars]] = LRUCache(limit)
 
     def of(self, component: Component) -> Bars:
-        # A monitor is drawn with days of its pages' zones and languages, and of each month.
+        # A monitor has other days in other time zones and months, and other bars in each language.
         key = (component.id, component.days[0].day if component.days else None, spoken())
         drawn = component.uptime, component.days
         cached = self._cache.get(key)
@@ -59,7 +59,7 @@ def bars(days: Sequence[PublicDay], uptime: float | None) -> Bars:
 
 
 def kind_of(day: PublicDay) -> str:
-    """n: nothing known, u: unknown, g: good, m: maintenance, p: partly down, d: down."""
+    """n: no data, u: unknown, g: good, m: maintenance, p: partly down, d: down."""
     if day.down_s:
         return "p" if day.down_s <= BRIEF_OUTAGE else "d"
     if day.uptime is None:
@@ -79,8 +79,8 @@ def _lines(kinds: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _data(days: Sequence[PublicDay]) -> str:
-    """``index:percent:down:maintenance:unknown``, in seconds; nothing at the end is left out. Days
-    without anything that follow each other are ``0-56``.
+    """``index:percent:down:maintenance:unknown`` for each day that was not simply up, in seconds;
+    empty values at the end are left out. Adjacent days without data are ``0-56``.
     """
     parts: list[str] = []
     for text, run in groupby(enumerate(days), key=lambda numbered: _day_data(numbered[1])):

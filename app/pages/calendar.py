@@ -37,7 +37,7 @@ def _event(page: PublicPage, window: PublicWindow) -> Iterator[str]:
     yield "BEGIN:VEVENT"
     yield f"UID:{_text(window.uid)}"
     yield f"SEQUENCE:{window.sequence}"
-    # When the entry was last written, not now: equal pages are equal bytes.
+    # The last change of the entry, not the present time: equal pages must have equal bytes.
     yield f"DTSTAMP:{_moment(changed)}"
     yield f"LAST-MODIFIED:{_moment(changed)}"
     yield f"DTSTART:{_moment(window.start_at)}"

@@ -1,7 +1,7 @@
-"""The last known state of pages, in the instance folder: for a start while the database is away.
+"""Copies of status pages in the instance folder, for a start while the database does not answer.
 
-Files are encrypted with a key made of the secret key, because pages behind a password are among
-them, and readable by their owner alone. Copies of another version are not read.
+The files are encrypted with a key that is derived from the secret key, because some pages have a
+password, and only their owner can read them. Copies of another version of Wakeful are not read.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 PAGE, MONTH, IMAGE = "page-", "month-", "image-"
 FOLDER = "status-pages"
 CHANGED_AFTER = 5.0  # seconds between two copies of a page that changes
-SAME_AFTER = 60.0  # of one that does not: its time goes on
-MONTHS = 100  # of the history of all pages; those that were read last
+SAME_AFTER = 60.0  # of a page that does not change, except in ``made_at``
+MONTHS = 100  # of the history of all pages; the last ones that were read
 MAX_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less
 _CLASSES = (
     records.PageAddress, records.Brand, records.StatusPage, records.Group, records.PublicPage,
@@ -49,8 +49,8 @@ class Copies:
         self._clock = clock
         self._written: dict[Hashable, float] = {}
 
-    def keep(self, name: str, value: Any, *, changed: bool) -> None:
-        """Write a copy, unless one was written just now. A disk that is full changes nothing."""
+    def write(self, name: str, value: Any, *, changed: bool) -> None:
+        """Write a copy, unless one was written just now. A full disk is logged."""
         age = self._clock() - self._written.get(name, float("-inf"))
         if age < (CHANGED_AFTER if changed else SAME_AFTER):
             return
@@ -64,10 +64,10 @@ class Copies:
         except OSError as fault:
             log.warning("The copy of a status page could not be written: %s", fault.strerror)
         if is_new and name.startswith(MONTH):
-            # Old months are many: those that nobody has read for the longest time are deleted.
+            # There may be many months: the least recently read ones are deleted.
             months = [stored for stored in self.names() if stored.startswith(MONTH)]
-            for old in sorted(months, key=self._written_at, reverse=True)[MONTHS:]:
-                self.forget(old)
+            for unused in sorted(months, key=self._written_at, reverse=True)[MONTHS:]:
+                self.forget(unused)
 
     def _written_at(self, name: str) -> float:
         """When a copy was written; 0 for one that another process has deleted."""
@@ -78,7 +78,7 @@ class Copies:
     def _write(self, name: str, data: bytes) -> None:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         temporary = self._folder / f".{name}.{os.getpid()}"
-        # A process with the same number may have ended in the middle of it.
+        # A process with the same id may have ended while it wrote the file.
         temporary.unlink(missing_ok=True)
         with new_private_file(temporary) as file:
             file.write(data)
@@ -87,7 +87,7 @@ class Copies:
     def find(self, name: str) -> Any | None:
         try:
             data = (self._folder / name).read_bytes()
-            shape, value = pickle.loads(zlib.decompress(self._fernet.decrypt(data)))  # noqa: S301 - it is ours
+            shape, value = pickle.loads(zlib.decompress(self._fernet.decrypt(data)))  # noqa: S301 - authenticated
         except (OSError, InvalidToken, ValueError, zlib.error, AttributeError, ImportError):
             return None
         return value if shape == _SHAPE else None
@@ -117,7 +117,7 @@ def image_name(page_id: int, image: str) -> str:
 
 
 def page_of(name: str) -> int | None:
-    """The id of the page whose copy has this name; None for what is of no page."""
+    """The id of the page whose copy has this name; None for other names."""
     for kind in (PAGE, MONTH, IMAGE):
         number = name.removeprefix(kind).partition("-")[0]
         if name.startswith(kind) and number.isdecimal():

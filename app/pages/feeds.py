@@ -1,7 +1,7 @@
 """RSS 2.0 and Atom (RFC 4287): an entry for each update of each post, the newest first.
 
-Feed readers notify people of new entries, hardly ever of changed ones; so an update is an entry of
-its own. A corrected one keeps its id and says when it was corrected.
+Feed readers notify people of new entries, hardly ever of changed ones, so each update is an entry.
+A corrected entry keeps its id and has the time of the correction.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ def _of_post(page: PublicPage, post: Post) -> Iterator[FeedEntry]:
 
 
 def _corrected(post: Post, update: PostUpdate, *, first: bool) -> datetime | None:
-    """The first entry stands for the post's own title, times and monitors too."""
+    """When an entry was corrected; None if never. The first entry also has the title, times and
+    monitors of the post, so a correction of the post is one of the entry.
+    """
     moments = (update.corrected_at, post.corrected_at if first else None)
     return newest(*moments) if any(moments) else None
 
@@ -139,15 +141,15 @@ def _self(page: PublicPage, kind: str) -> str:
     return f"{base(page)}/feed.{kind}"
 
 
-def _tag(page: PublicPage, rest: str = "") -> str:
-    """A tag: URI (RFC 4151), dated on the day that the page was made.
+def _tag(page: PublicPage, path: str = "") -> str:
+    """A tag: URI (RFC 4151) with the day on which the page was created.
 
-    It names no host of ours: with a new host name or slug, all entries would come as new ones. The
-    moment of creation keeps the pages of two installations apart.
+    It contains neither host name nor slug: otherwise all entries would be new after a change of
+    them. It contains the time of creation, because two installations have the same ids.
     """
-    made = newest(page.page.created_at).astimezone(UTC)
-    number = f"{page.page.id}-{round(made.timestamp() * 1000)}"
-    return f"tag:wakeful.invalid,{made:%Y-%m-%d}:status-pages/{number}{rest}"
+    created = newest(page.page.created_at).astimezone(UTC)
+    number = f"{page.page.id}-{round(created.timestamp() * 1000)}"
+    return f"tag:wakeful.invalid,{created:%Y-%m-%d}:status-pages/{number}{path}"
 
 
 def _updated(page: PublicPage, entries: list[FeedEntry]) -> datetime:

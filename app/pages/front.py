@@ -1,5 +1,5 @@
-"""The front of a status page, also as the editor previews it; the list of public pages, and the
-question for a password.
+"""The front of a status page and its preview in the editor, the list of public pages, and the form
+for a page's password.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ BARS = BarsCache()
 WRONG = N_("The password is wrong.")
 LINK, NO_LINK = ' href="', ' data-href="'
 ICON = "<use"
-FIRST_PLANS = 10  # that are shown; the calendar has all
-FIRST_DATES = 2  # of what repeats
-FIRST_NAMED = 10  # monitors of one state that the headline names
+MAX_PLANS = 10  # on the page; the calendar has all
+MAX_DATES = 2  # of repeated maintenance
+MAX_NAMES = 10  # of the monitors in one state, in the headline
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,9 @@ class Section:
 
     @property
     def counted(self) -> str:
-        """How many monitors it has; if it is not operational, how many of them are so."""
+        """The number of monitors; if the section is not operational, with the number in its
+        state.
+        """
         total = len(self.components)
         if self.state == ComponentState.OPERATIONAL:
             return str(total)
@@ -70,7 +72,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class PublicPlan:
-    """Maintenance with its next dates; ``repeats`` says how it goes on."""
+    """Maintenance with its next dates; ``repeats``: the later ones in words."""
 
     windows: Sequence[PublicWindow]
     repeats: str
@@ -78,7 +80,7 @@ class PublicPlan:
 
 @dataclass(frozen=True, slots=True)
 class AffectedMonitors:
-    """The monitors of one state that is not operational: the first ones, and how many more."""
+    """The monitors of a state that is not operational. ``more``: how many ``components`` lacks."""
 
     word: str
     components: Sequence[Component]
@@ -94,7 +96,7 @@ def page(page: PublicPage, context: PageContext, template: str = "status/front.h
         made_at=page.made_at,
         state=PAGE[page.state],
         sections=sections(page.components),
-        # Components that are down come first.
+        # Posts about incidents come before posts about maintenance.
         open_posts=sorted(
             (post for post in page.posts if post.state in OPEN_STATES),
             key=lambda post: post.state in MAINTENANCE_STATES,
@@ -127,7 +129,7 @@ def sections(components: Sequence[Component]) -> list[Section]:
 
 
 def _plans(page: PublicPage, *, running: bool) -> list[PublicPlan]:
-    """The maintenance that is on, or that comes: not cancelled, and not shown as a post already."""
+    """The maintenance that runs, or that comes, without cancelled windows and those of posts."""
     posted = {uid_of_post(post) for post in page.posts if post.state in MAINTENANCE_STATES}
     by_series: dict[str, list[PublicWindow]] = {}
     for window in page.windows:
@@ -135,8 +137,8 @@ def _plans(page: PublicPage, *, running: bool) -> list[PublicPlan]:
         if is_shown and (window.start_at <= page.made_at) == running:
             by_series.setdefault(series(window.uid), []).append(window)
     return [
-        PublicPlan(windows[:FIRST_DATES], "" if running else windows[0].repeats)
-        for windows in list(by_series.values())[:FIRST_PLANS]
+        PublicPlan(windows[:MAX_DATES], "" if running else windows[0].repeats)
+        for windows in list(by_series.values())[:MAX_PLANS]
     ]
 
 
@@ -146,8 +148,8 @@ def _troubles(components: Sequence[Component]) -> list[AffectedMonitors]:
     for state in ORDER[:-1]:
         members = [component for component in components if component.state == state]
         if members:
-            more = max(0, len(members) - FIRST_NAMED)
-            groups.append(AffectedMonitors(_(COMPONENT[state].word), members[:FIRST_NAMED], more))
+            more = max(0, len(members) - MAX_NAMES)
+            groups.append(AffectedMonitors(_(COMPONENT[state].word), members[:MAX_NAMES], more))
     return groups
 
 
@@ -163,7 +165,7 @@ def password(context: PageContext, status: int = 200, fault: str | None = None) 
 
 
 def html(template: str, page: StatusPage, context: PageContext, **values: Any) -> bytes:
-    """A page of a status page, with all that its templates share."""
+    """A page of a status page, with the values that all its templates need."""
     shared = {
         "page": page,
         "home": page.home_url and urlsplit(page.home_url).hostname,
@@ -183,12 +185,14 @@ def html(template: str, page: StatusPage, context: PageContext, **values: Any) -
 
 
 def in_language(language: str) -> Markup | str:
-    """The mark of a page's own texts, if its sentences are in another language."""
+    """The ``lang`` attribute for texts of the page's authors, if Wakeful's sentences are in another
+    language.
+    """
     return "" if language == spoken() else Markup(' lang="{}"').format(language)
 
 
 def preview(templates: Environment, public_page: PublicPage, **look: Any) -> str:
-    """The whole document. Its links are none: a page that is not saved has nothing behind them.
+    """The whole document, with inactive links: a page that is not saved has no other pages.
     ``look``: ``static``, ``brand``, ``logo`` and ``colours`` of its ``PageContext``.
     """
     context = PageContext(templates=templates, up="", front="", **look)
@@ -202,7 +206,7 @@ def preview(templates: Environment, public_page: PublicPage, **look: Any) -> str
 
 @dataclass(frozen=True, slots=True)
 class PageTimes:
-    """Moments as ``<time>``, which the script turns to the reader's zone."""
+    """Moments as ``<time>``, which a script converts to the reader's zone."""
 
     zone: tzinfo
 
@@ -213,7 +217,7 @@ class PageTimes:
         return _time(moment, zoned_moment(moment, self.zone), "at")
 
     def since(self, moment: datetime, today: date | None) -> Markup:
-        """``09:32`` of a moment today, else ``22 Nov, 09:32``."""
+        """``09:32`` for a moment today, otherwise ``22 Nov, 09:32``."""
         local = in_zone(moment, self.zone)
         text = f"{local:%H:%M}"
         if local.date() != today:

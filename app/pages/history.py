@@ -1,4 +1,4 @@
-"""A month of a status page: each day with what happened on it."""
+"""A month in the history of a status page: each day with its incidents, posts and maintenance."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ YEARS_BACK = 20
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day and what happened on it. ``troubled``: monitors with the figures of the day.
-    ``has_figures``: whether anything was checked.
+    """A day with its events. ``troubled``: the monitors that were not simply up, with their
+    figures. ``has_figures``: whether anything was checked.
     """
 
     day: date
@@ -48,8 +48,8 @@ class Day:
         return not (self.troubled or self.incidents or self.posts or self.windows)
 
 
-def asked_month(query: str, page: PublicPage) -> tuple[int, int] | None:
-    """The month that a query asks for; without one the present one. None for what is no month."""
+def month_of_query(query: str, page: PublicPage) -> tuple[int, int] | None:
+    """The month in a query, or the present month; None if the query has an invalid one."""
     now = page.made_at.astimezone(zone_of(page.page.zone))
     text = parse_qs(query, max_num_fields=20).get("month", [""])[0] if query.count("&") < 20 else ""
     if not text:

@@ -1,8 +1,8 @@
-"""Answers that are kept: read again when they are a second and a half old, by one thread at a time.
+"""A cache that reads a value again when it is a second and a half old, in one thread at a time.
 
-While one thread reads, the others get the last answer, and only wait for it if that is too old
-to show a change in time, or if something was written in this process since. If nothing can be
-read, or not promptly, all get the last answer, which then says so.
+While one thread reads, the others get the cached value. They wait for the new one only if the
+cached one is too old to show a change in time, or if this process has written to the database
+since. If a value cannot be read, or not promptly, all get the cached one, marked as ``away``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from cachetools import LRUCache
 from app.errors import NotFound, Unavailable
 from app.i18n import N_, _
 
-# A reader sees a change of another process at most TOLERATED_SECONDS later, and a browser's copy is
-# older by its max-age.
+# Readers see a change of another process after TOLERATED_SECONDS at most, plus the max-age of the
+# browser's copy.
 FRESH_SECONDS = 1.5
 TOLERATED_SECONDS = 2.0
-# For a reading. SQLite waits ten seconds for locks of its WAL, whatever its timeout says.
+# Until callers get the cached value. SQLite waits ten seconds for locks of its WAL, whatever its
+# timeout is.
 PROMPT_SECONDS = 1.0
-WAIT_SECONDS = 5.0  # if nothing is kept, or what is kept is older than a change made here
+WAIT_SECONDS = 5.0  # if there is no cached value, or it is older than a change of this process
 NOT_YET = N_("The database does not answer, and nothing is known yet.")
 
 READER = "status page"  # the name of a thread that reads
@@ -36,9 +37,9 @@ V = TypeVar("V")
 
 
 class MemoryEntry(Generic[V]):
-    """``value`` is what was read last. ``away``: since then, reading has failed, or takes long.
-    ``version``: what was written before the reading began. ``read_at``: when the last reading that
-    succeeded began; ``tried_at``: when the last reading ended.
+    """``value``: the last one that was read. ``away``: since then, reading has failed, or takes
+    long. ``version``: ``Memory._version`` when the reading began. ``read_at``: when the last
+    successful reading began; ``tried_at``: when the last reading ended.
     """
 
     __slots__ = ("away", "read_at", "reading", "tried_at", "value", "version")
@@ -52,11 +53,12 @@ class MemoryEntry(Generic[V]):
 
 
 class Memory(Generic[K, V]):
-    """At most ``limit`` values, the least used forgotten first.
+    """At most ``limit`` values; the least recently used go first.
 
-    ``read(key, before)`` returns the present value and may return ``before``, if nothing has
-    changed. It raises NotFound, and Unavailable; then ``copied`` may have an older value. It is
-    called in a thread of its own, because nobody waits for it as long as a database may be silent.
+    ``read(key, cached)`` returns the present value; it may return ``cached``, if nothing has
+    changed. It raises NotFound or Unavailable. In the latter case, ``copied`` may have an older
+    value. ``read`` runs in another thread, because a database may be silent for longer than a
+    reader should wait.
     """
 
     def __init__(
@@ -84,13 +86,15 @@ class Memory(Generic[K, V]):
         return entry.value if entry else None
 
     def expire(self) -> None:
-        """Something was written: what was read before is given only if reading takes too long."""
+        """Mark all values as outdated, because this process has written to the database. They are
+        returned only if reading takes too long.
+        """
         self._version = next(self._versions)
 
     def get(self, key: K) -> tuple[V, bool]:
-        """The value, and whether it cannot be read now. Raises NotFound and Unavailable."""
+        """The value, and whether it is ``away``. Raises NotFound and Unavailable."""
         entry = self._entry(key)
-        for _reading in range(2):  # the one that is under way may have begun before a change
+        for _attempt in range(2):  # a running read may have begun before a change
             with self._guard:
                 current = entry.version == self._version
                 now = self._clock()
@@ -101,7 +105,7 @@ class Memory(Generic[K, V]):
             recent = current and now - entry.read_at < TOLERATED_SECONDS
             if under_way and entry.value is not None and (entry.away or recent):
                 break
-            # A person sees a change that was made here at once, even if reading takes long.
+            # A person must see their change at once, even if reading takes long.
             outdated = entry.value is not None and not current
             patience = WAIT_SECONDS if outdated else self._prompt
             if not self._await(key, entry, reading, patience):
@@ -122,8 +126,8 @@ class Memory(Generic[K, V]):
         return reading
 
     def _await(self, key: K, entry: MemoryEntry[V], reading: Future[None], patience: float) -> bool:
-        """Wait for a reading, ``patience`` in seconds; longer, if there is no value and no copy.
-        Returns whether it has ended. Raises what it raises.
+        """Wait for a reading for ``patience`` seconds; longer, if there is no value and no copy.
+        Return whether it has ended. Raises its exception.
         """
         with suppress(TimeoutError):
             reading.result(patience)
@@ -139,7 +143,7 @@ class Memory(Generic[K, V]):
         return reading.done()
 
     def _refresh(self, key: K, entry: MemoryEntry[V], reading: Future[None]) -> None:
-        version, began = self._version, self._clock()
+        version, started_at = self._version, self._clock()
         value = entry.value
         fault: Exception | None = None
         try:
@@ -153,7 +157,7 @@ class Memory(Generic[K, V]):
             entry.value, entry.version, entry.reading = value, version, None
             entry.tried_at = self._clock()
             if fault is None:
-                entry.away, entry.read_at = False, began
+                entry.away, entry.read_at = False, started_at
             elif isinstance(fault, Unavailable):
                 entry.away = True
             elif isinstance(fault, NotFound):

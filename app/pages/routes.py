@@ -1,25 +1,25 @@
-"""The addresses of a status page beside its front page: one line for each.
+"""The addresses of a status page besides its front page, one line for each.
 
-An address is ``/status/SLUG/NAME``, and ``/NAME`` on the page's own host name. A line in
-``CACHED_ROUTES`` is a name, a content type, and a function that makes the answer from the
-``PublicPage`` and the ``PageContext`` that it is made for:
+An address is ``/status/SLUG/NAME``, and ``/NAME`` on the page's host name. A line in
+``CACHED_ROUTES`` is a name, a content type, and a function that makes the answer from a
+``PublicPage`` and its ``PageContext``:
 
     CachedRoute("feed.rss", "application/rss+xml; charset=utf-8", feeds.rss)
     CachedRoute("badge/<id>.svg", "image/svg+xml", badges.svg)
 
-The function returns the body, or None if there is nothing (404). It must return equal bytes for
-equal pages: no clock, no random number, no ``made_at``, or the ETag changes all the time. All the
-rest is done for it (``app/pages/serving.py``): who may read it, memory, ETag, compression, HEAD,
-and the answer while the database is away. ``<id>`` is the id of a monitor that the page shows; it
-comes as ``context.component``. ``/status/SLUG.json`` is ``CachedRoute("summary.json", ...)``.
+The function returns the body, or None for 404. It must return equal bytes for equal pages: a clock,
+a random number or ``made_at`` would change the ETag all the time. ``app/pages/serving.py`` does
+everything else: access, cache, ETag, compression, HEAD, and the answer while the database does not
+answer. ``<id>`` is the id of a monitor on the page, which is then ``context.component``.
+``/status/SLUG.json`` is ``CachedRoute("summary.json", ...)``.
 
-A line in ``FORM_ROUTES`` is for what cannot be kept in memory: forms, and links with a token. Its
+A line in ``FORM_ROUTES`` is an answer that cannot be cached: a form, or a link with a token. Its
 function gets a ``Visit`` and returns a response. It runs in an application context, for a visitor
 who may read the page. It sets no cookie and writes only on POST.
 
     FormRoute("subscribe", subscribe.sign_up, GET_AND_POST)
 
-``<token>`` in the name of such a line comes as ``visit.token``.
+``<token>`` in the name is ``visit.token``.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Make = Callable[[Any, PageContext], bytes | None]  # of a ``PublicPage``; histor
 
 @dataclass(frozen=True, slots=True)
 class CachedRoute:
-    """An answer that is kept in memory. ``frames``: other sites may have it in a frame.
-    ``scripts``: their scripts may read it.
+    """An answer that is cached. ``frames``: other sites may show it in a frame. ``scripts``: their
+    scripts may read it.
     """
 
     name: str
@@ -54,9 +54,9 @@ class CachedRoute:
 
 @dataclass(frozen=True, slots=True)
 class FormRoute:
-    """A form, or a link with a token; nothing of it is kept in memory. ``purpose``: what the token
-    in the address is for. The token proves who may come, and to which page, whatever the page's
-    address is now; nobody is asked for a password.
+    """A form, or a link with a token, which is not cached. ``purpose``: of the token in the
+    address. The token identifies the page, whatever the page's address is now, and replaces its
+    password.
     """
 
     name: str
@@ -79,7 +79,7 @@ def _colours(_page: PublicPage, context: PageContext) -> bytes | None:
 
 
 JSON = "application/json"
-# Files of static/ that pages use: a page's own host name serves no others.
+# The files of static/ that pages use: the host name of a page serves no others.
 ASSETS = (
     "css/tokens.css",
     "css/pages/status.css",
@@ -89,7 +89,7 @@ ASSETS = (
     "img/mark.svg",
 )
 
-# ``app/pages/front.py`` is the front page, ``app/pages/history.py`` the history by months.
+# ``app/pages/front.py`` makes the front page, ``app/pages/history.py`` the history by months.
 CACHED_ROUTES: Sequence[CachedRoute] = (
     CachedRoute("feed.rss", "application/rss+xml; charset=utf-8", _from_page(feeds.rss)),
     CachedRoute("feed.atom", "application/atom+xml; charset=utf-8", _from_page(feeds.atom)),

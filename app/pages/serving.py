@@ -1,9 +1,9 @@
 """The WSGI layer in front of Wakeful that answers for status pages.
 
-It looks at the Host header and the path: a page's own host name serves that page and nothing else
-of Wakeful; elsewhere, it answers ``/status`` and what is under it, and hands all the rest to the
-layer below. Nothing here passes through the dashboard: no session is opened and no cookie is set,
-except by a right password. Answers that everybody may read come from memory, ready to send, with an
+It reads the Host header and the path: the host name of a page serves this page and nothing else of
+Wakeful. On other host names, it answers ``/status`` and the paths below, and passes all other
+requests to the next layer. The dashboard is not involved: no session is opened, and only the right
+password of a page sets a cookie. Answers that everybody may read are cached, ready to send, with an
 ETag.
 """
 
@@ -55,20 +55,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ANSWERED_METHODS = ("GET", "HEAD")
-PAGES = 500  # that are kept in memory
-IMAGES_KEPT = 100
+MAX_PAGES, MAX_IMAGES = 500, 100  # in the cache
 MAX_FORM_BYTES = 16_384
 LOOKUPS, LOOKUP_SECONDS = 5, 0.25  # queries for pages that are not cached: at most 5 in 0.25 s
 DIRECTORY, LIST = "addresses", "list"
-# They answer while the database is away, and must not wait for it.
-AT_ONCE = ("/healthz", "/readyz")
+# These answer while the database does not, and must not wait for it.
+HEALTH_PATHS = ("/healthz", "/readyz")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 FAVICON = "favicon.ico"
 OUTDATED = N_("The page was changed since this was read.")
-# Made from another record: see ``_serve_month``.
+# Made from a ``PublicMonth``: see ``_serve_month``.
 HISTORY = CachedRoute("history", HTML, history.page)
 FRONT_PAGE = CachedRoute(FRONT, HTML, front.page)
-# Answered by ``_serve_image``: their bytes are read by themselves.
+# Answered by ``_serve_image``, which reads their bytes.
 IMAGES = tuple(CachedRoute(name, "", front.page) for name in PAGE_IMAGES)
 
 Start = Callable[..., Any]
@@ -85,7 +84,7 @@ class SubscriberLink:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request for something of a page. ``own_host``: on the page's own host name."""
+    """A request for an address of a page. ``own_host``: on the page's host name."""
 
     environ: Environ
     address: PageAddress
@@ -98,8 +97,8 @@ class PageRequest:
 
 
 class StatusPageLayer(Layer):
-    """``public`` reads the database; what it read is cached here. ``clock``: in seconds, never
-    set back.
+    """``public`` reads the database; this layer caches the values. ``clock``: monotonic, in
+    seconds.
     """
 
     def __init__(
@@ -117,13 +116,13 @@ class StatusPageLayer(Layer):
         )
         self._list: Memory[str, CachedValue] = Memory(self._read_list, 1, self._copy, self._now)
         self._pages: Memory[int, CachedValue] = Memory(
-            self._read_page, PAGES, lambda id: self._copy(page_name(id)), self._now
+            self._read_page, MAX_PAGES, lambda id: self._copy(page_name(id)), self._now
         )
         self._months: Memory[tuple[int, int, int], CachedValue] = Memory(
             self._read_month, MONTHS, lambda month: self._copy(month_name(*month)), self._now
         )
         self._images: Memory[tuple[int, str, str], CachedValue] = Memory(
-            self._read_image, IMAGES_KEPT, lambda key: self._copy(image_name(*key[:2])), self._now
+            self._read_image, MAX_IMAGES, lambda key: self._copy(image_name(*key[:2])), self._now
         )
         self._lookups: deque[float] = deque(maxlen=LOOKUPS)
         public.on_write(app, self._expire)
@@ -134,11 +133,11 @@ class StatusPageLayer(Layer):
 
     def __call__(self, environ: Environ, start_response: Start) -> Any:
         path = environ.get("PATH_INFO") or "/"
-        address = self._own_page(environ, path)
+        address = self._page_of_host(environ, path)
         if address is not None:
             environ[OWN_HOST] = True
-            environ["SCRIPT_NAME"] = ""  # the folder of PUBLIC_URL is on its host alone
-        if address is None and not addresses.is_ours(path) and self._link(path) is None:
+            environ["SCRIPT_NAME"] = ""  # only the host of PUBLIC_URL has its folder
+        if address is None and not addresses.is_status_path(path) and self._link(path) is None:
             return self.inner(environ, start_response)
         if EARLY in environ:
             return continued(environ, start_response)
@@ -159,24 +158,24 @@ class StatusPageLayer(Layer):
         return self.clock()
 
     def _expire(self, _app: Flask) -> None:
-        """Called when something was written in this process: whoever wrote it sees it."""
+        """Called after a write of this process, so that the person sees their change."""
         for memory in (self._directory, self._list, self._pages, self._months, self._images):
             memory.expire()
 
     def answers_for(self, host: str, path: str) -> bool:
-        """Whether a page has this host name, or had it when it sent the link that the path is.
+        """Whether a page has this host name, or the path is a valid link of a message of a page.
         Raises Unavailable if the database cannot be read now.
         """
         return host in self._current_directory().by_host or self._link(path) is not None
 
-    # --- whose request it is
+    # --- which page a request is for
 
-    def _own_page(self, environ: Environ, path: str) -> PageAddress | None:
-        """The page whose own host name this request is for."""
+    def _page_of_host(self, environ: Environ, path: str) -> PageAddress | None:
+        """The page whose host name this request has."""
         host = host_of(environ.get("HTTP_HOST", ""))
         if host is None or host in self._our_hosts:
             return None
-        if path in AT_ONCE:
+        if path in HEALTH_PATHS:
             directory = self._directory.cached(DIRECTORY)
             return directory.by_host.get(host) if directory else None
         try:
@@ -188,8 +187,8 @@ class StatusPageLayer(Layer):
         return self._directory.get(DIRECTORY)[0]
 
     def _find_address(self, pick: Callable[[Directory], PageAddress | None]) -> PageAddress | None:
-        """The page that ``pick`` finds. One that is not cached may have been stored by another
-        process a moment ago, so the database is asked, but not for each guess of strangers.
+        """The page that ``pick`` returns. If it is not cached, another process may just have stored
+        it, so the database is read, but not for each request: strangers guess names.
         """
         directory, away = self._directory.get(DIRECTORY)
         address = pick(directory)
@@ -199,20 +198,21 @@ class StatusPageLayer(Layer):
         return address
 
     def _may_look_up(self) -> bool:
-        now, before = self.clock(), self._lookups
-        if len(before) == LOOKUPS and now - before[0] < LOOKUP_SECONDS:
+        now, lookups = self.clock(), self._lookups
+        if len(lookups) == LOOKUPS and now - lookups[0] < LOOKUP_SECONDS:
             return False
-        before.append(now)
+        lookups.append(now)
         return True
 
-    def _answer(self, environ: Environ, path: str, own: PageAddress | None) -> PageAnswer:
+    def _answer(self, environ: Environ, path: str, host_page: PageAddress | None) -> PageAnswer:
+        """``host_page``: the page with the host name of the request."""
         link = self._link(path)
         if link is not None:
-            return self._serve_link(environ, path, own, link)
-        if own is not None and (asset := self._assets.find(path)) is not None:
+            return self._serve_link(environ, path, host_page, link)
+        if host_page is not None and (asset := self._assets.find(path)) is not None:
             return asset
-        if own is not None:
-            target = PagePath(own.slug, path.removeprefix("/"))
+        if host_page is not None:
+            target = PagePath(host_page.slug, path.removeprefix("/"))
         else:
             if path == addresses.FOLDER:
                 return self._serve_list(environ)
@@ -220,50 +220,50 @@ class StatusPageLayer(Layer):
             if moved is not None:
                 return fixed(308, "Moved.\n", [("Location", moved)])
             target = addresses.target_of(path)
-        address = own or self._find_address(lambda pages: pages.by_slug.get(target.slug))
+        address = host_page or self._find_address(lambda pages: pages.by_slug.get(target.slug))
         if address is None:
             return not_found()
-        own_host = own is not None
+        own_host = host_page is not None
         links = addresses.links_of(target, own_host=own_host)
         with speaking(translations_of(address.brand.language)):
             return self._serve_page(PageRequest(environ, address, links, own_host), target.name)
 
     # --- a page's answers
 
-    def _serve_page(self, asked: PageRequest, name: str) -> PageAnswer:
-        address, method = asked.address, asked.method
+    def _serve_page(self, page_request: PageRequest, name: str) -> PageAnswer:
+        address, method = page_request.address, page_request.method
         form_route, token = self._form_route(name)
         if form_route is not None and form_route.purpose is not None:
-            return self._serve_void_link(asked, form_route)
-        admitted = self._visitors.may_read(address, asked.environ)
+            return self._serve_void_link(page_request, form_route)
+        admitted = self._visitors.may_read(address, page_request.environ)
         has_password = address.visibility == Visibility.PASSWORD
         if not admitted and not has_password:
             return not_found()
-        if asked.own_host and name == FAVICON:
+        if page_request.own_host and name == FAVICON:
             if method not in ANSWERED_METHODS:
                 return _read_only()
-            return self._serve_favicon(asked, admitted)
+            return self._serve_favicon(page_request, admitted)
         route, id = self._cached_route(name)
         if route is None and form_route is None:
             return not_found(address.brand.theme)
-        # Somebody who was admitted may send the form again, too.
+        # A visitor who was admitted may send the password again.
         sends_form = method == "POST" and route is FRONT_PAGE
         if not admitted or (sends_form and has_password):
-            return self._ask_password(asked, route)
+            return self._ask_password(page_request, route)
         if form_route is not None:
-            return self._serve_form(asked, form_route, token)
+            return self._serve_form(page_request, form_route, token)
         if method not in ANSWERED_METHODS:
             return _read_only()
         if route in IMAGES:
-            return self._serve_image(asked, name)
+            return self._serve_image(page_request, name)
         if route is HISTORY:
-            return self._serve_month(asked)
-        assert route is not None  # noqa: S101 - one of the two was found
-        return self._serve_cached(asked, route, id)
+            return self._serve_month(page_request)
+        assert route is not None  # noqa: S101 - there is no form route
+        return self._serve_cached(page_request, route, id)
 
     def _link(self, path: str) -> SubscriberLink | None:
-        """The link of a message that a path is. Its token proves it: the page may have had another
-        slug or host name when the message was sent.
+        """The subscriber's link with this path. Its token identifies the page, whose slug or host
+        name may have changed since the message was sent.
         """
         form_route, token = self._form_route(addresses.link_name(path))
         if form_route is None or form_route.purpose is None or token is None:
@@ -273,101 +273,106 @@ class StatusPageLayer(Layer):
         return None if page_id is None else SubscriberLink(form_route, token, page_id)
 
     def _serve_link(
-        self, environ: Environ, path: str, own: PageAddress | None, link: SubscriberLink
+        self, environ: Environ, path: str, host_page: PageAddress | None, link: SubscriberLink
     ) -> PageAnswer:
         address = self._find_address(lambda pages: pages.by_id.get(link.page_id))
-        # Nobody joins a page that was closed since; leaving it stays possible.
-        joins = link.form_route.purpose is Purpose.CONFIRM
-        if address is None or (joins and address.visibility == Visibility.CLOSED):
+        # If the page was closed since, people may unsubscribe, but not subscribe.
+        subscribes = link.form_route.purpose is Purpose.CONFIRM
+        if address is None or (subscribes and address.visibility == Visibility.CLOSED):
             return not_found()
         root = "../" * (path.count("/") - 1)
-        if own is None:
+        if host_page is None:
             front_link = f"{root}status/{address.slug}"
         else:
-            front_link = root if own.id == address.id else self._public.link(address)
-        asked = PageRequest(environ, address, PageLinks(root, root, front_link), own is not None)
+            front_link = root if host_page.id == address.id else self._public.link(address)
+        links = PageLinks(root, root, front_link)
+        page_request = PageRequest(environ, address, links, host_page is not None)
         with speaking(translations_of(address.brand.language)):
-            return self._serve_form(asked, link.form_route, link.token)
+            return self._serve_form(page_request, link.form_route, link.token)
 
-    def _serve_void_link(self, asked: PageRequest, route: FormRoute) -> PageAnswer:
-        """The answer to a token that is not ours; for a closed page, that of a missing page."""
-        if asked.address.visibility not in answers.EVERYBODY:
-            return not_found()
-        return self._serve_form(asked, replace(route, answer=subscribe.void), None)
-
-    def _serve_favicon(self, asked: PageRequest, admitted: bool) -> PageAnswer:
-        """The address of the icon that browsers ask for by themselves. Redirected, so that none
-        keeps the product's for a year after the page got its own.
+    def _serve_void_link(self, page_request: PageRequest, route: FormRoute) -> PageAnswer:
+        """The answer to an invalid token; if not everybody may read the page, the page is
+        not found.
         """
-        version = asked.address.brand.favicon if admitted else None
-        own = f"favicon?v={version}"
-        icon = own if version else self._assets.link(asked.links.root, "img/mark.svg")
+        if page_request.address.visibility not in answers.EVERYBODY:
+            return not_found()
+        return self._serve_form(page_request, replace(route, answer=subscribe.void), None)
+
+    def _serve_favicon(self, page_request: PageRequest, admitted: bool) -> PageAnswer:
+        """The answer at /favicon.ico, which browsers request without a link. A redirect, so that no
+        browser caches Wakeful's icon for a year and misses a new icon of the page.
+        """
+        version = page_request.address.brand.favicon if admitted else None
+        default = self._assets.link(page_request.links.root, "img/mark.svg")
+        icon = f"favicon?v={version}" if version else default
         return fixed(302, "", [("Location", icon)])
 
     def _cached_route(self, name: str) -> tuple[CachedRoute | None, int | None]:
-        """The line of the table for this name, and the monitor's id in it."""
+        """The route of this name, and the monitor's id in the name."""
         entry = self._cached_routes.get(name)
         if entry is not None or "/" not in name:
             return entry, None
-        before, _slash, rest = name.rpartition("/")
-        number, dot, ending = rest.partition(".")
+        folder, _slash, file = name.rpartition("/")
+        number, dot, ending = file.partition(".")
         if not (number.isascii() and number.isdigit() and len(number) < 19):
             return None, None
-        return self._cached_routes.get(f"{before}/<id>{dot}{ending}"), int(number)
+        return self._cached_routes.get(f"{folder}/<id>{dot}{ending}"), int(number)
 
     def _form_route(self, name: str) -> tuple[FormRoute | None, str | None]:
         entry = self._form_routes.get(name)
         if entry is not None or "/" not in name:
             return entry, None
-        before, _slash, token = name.rpartition("/")
-        return self._form_routes.get(f"{before}/<token>"), token
+        folder, _slash, token = name.rpartition("/")
+        return self._form_routes.get(f"{folder}/<token>"), token
 
-    def _serve_cached(self, asked: PageRequest, route: CachedRoute, id: int | None) -> PageAnswer:
-        cached, away = self._pages.get(asked.address.id)
+    def _serve_cached(
+        self, page_request: PageRequest, route: CachedRoute, id: int | None
+    ) -> PageAnswer:
+        cached, away = self._pages.get(page_request.address.id)
         page: PublicPage = cached.value
         component = next((part for part in page.components if part.id == id), None)
         if id is not None and component is None:
-            return not_found(asked.address.brand.theme)
-        return self._rendered(asked, cached, away, route, component)
+            return not_found(page_request.address.brand.theme)
+        return self._rendered(page_request, cached, away, route, component)
 
-    def _serve_month(self, asked: PageRequest) -> PageAnswer:
-        address = asked.address
+    def _serve_month(self, page_request: PageRequest) -> PageAnswer:
+        address = page_request.address
         cached, _away = self._pages.get(address.id)
-        month = history.asked_month(asked.environ.get("QUERY_STRING", ""), cached.value)
+        month = history.month_of_query(page_request.environ.get("QUERY_STRING", ""), cached.value)
         if month is None:
             return not_found(address.brand.theme)
         cached_month, away = self._months.get((address.id, *month))
         if cached_month.value is None:
             return not_found(address.brand.theme)
-        # An answer that was read before the page was changed may show something that the page no
-        # longer shows.
+        # A month that was read before the page was changed may show something that the page must no
+        # longer show.
         if away and cached_month.value.page.updated_at < cached.value.page.updated_at:
             raise Unavailable(_(OUTDATED))
-        return self._rendered(asked, cached_month, away, HISTORY)
+        return self._rendered(page_request, cached_month, away, HISTORY)
 
     def _rendered(
         self,
-        asked: PageRequest,
+        page_request: PageRequest,
         cached: CachedValue,
         away: bool,
         route: CachedRoute,
         component: Component | None = None,
     ) -> PageAnswer:
-        """The answer of a route, rendered once from what is cached."""
-        address, value = asked.address, cached.value
-        context = self._context(asked.links, asked.own_host, away, address.brand)
+        """The answer of a route, rendered once for each cached value."""
+        address, value = page_request.address, cached.value
+        context = self._context(page_request.links, page_request.own_host, away, address.brand)
         context = replace(context, component=component)
-        shown = (asked.own_host, away and value.made_at, address.visibility, address.brand)
+        shown = (page_request.own_host, away and value.made_at, address.visibility, address.brand)
         key = (route.name, component and component.id, *shown)
         return cached.get(key, lambda: cached_answer(route, route.make(value, context), address))
 
-    def _serve_image(self, asked: PageRequest, name: str) -> PageAnswer:
-        address = asked.address
+    def _serve_image(self, page_request: PageRequest, name: str) -> PageAnswer:
+        address = page_request.address
         version: str | None = getattr(address.brand, name)
         if version is None:
             return not_found(address.brand.theme)
         cached, _away = self._images.get((address.id, name, version))
-        is_named = asked.environ.get("QUERY_STRING") == f"v={version}"
+        is_named = page_request.environ.get("QUERY_STRING") == f"v={version}"
         return cached.get(
             (is_named, address.visibility),
             lambda: answers.image_answer(cached.value, version, address, is_named=is_named),
@@ -395,33 +400,34 @@ class StatusPageLayer(Layer):
             brand=brand,
         )
 
-    # --- what is not kept in memory
+    # --- answers that are not cached
 
     def _serve_form(
-        self, asked: PageRequest, form_route: FormRoute, token: str | None
+        self, page_request: PageRequest, form_route: FormRoute, token: str | None
     ) -> PageAnswer:
-        request = _request(asked.environ)
+        request = _request(page_request.environ)
         method = "GET" if request.method == "HEAD" else request.method
         if method not in form_route.methods:
             return _refused(_("This address does not take that."), sorted(form_route.methods))
-        address = asked.address
-        context = self._context(asked.links, asked.own_host, False, address.brand)
+        address = page_request.address
+        context = self._context(page_request.links, page_request.own_host, False, address.brand)
         with self._app.app_context():
             response = form_route.answer(Visit(request, address, context, self._public, token))
-            return self._uncached(response, asked.environ)
+            return self._uncached(response, page_request.environ)
 
-    def _ask_password(self, asked: PageRequest, route: CachedRoute | None) -> PageAnswer:
-        address, environ = asked.address, asked.environ
-        sent = asked.method == "POST"
-        if not sent and asked.method not in ANSWERED_METHODS:
+    def _ask_password(self, page_request: PageRequest, route: CachedRoute | None) -> PageAnswer:
+        address, environ = page_request.address, page_request.environ
+        sent = page_request.method == "POST"
+        if not sent and page_request.method not in ANSWERED_METHODS:
             others = ["POST"] if route is FRONT_PAGE else []
             return _refused(_("This address does not take that."), [*ANSWERED_METHODS, *others])
-        form = route is None and not sent  # a person opens it, as the front and the history
-        if not form and route is not FRONT_PAGE and route is not HISTORY:
+        # A person opens a form, the front or the history. Programs read the other addresses.
+        is_form = route is None and not sent
+        if not is_form and route is not FRONT_PAGE and route is not HISTORY:
             return fixed(403, _text(_("This page needs a password")))
-        # Its images and colours are behind the password too.
+        # The images and colours of the page need the password too.
         brand = replace(address.brand, accent=None, logo=None, favicon=None)
-        context = self._context(asked.links, False, False, brand)
+        context = self._context(page_request.links, False, False, brand)
         request = _request(environ)
         if not sent:
             return self._uncached(front.password(context), environ)
@@ -434,13 +440,13 @@ class StatusPageLayer(Layer):
             return self._uncached(response, environ)
         if not right:
             return self._uncached(front.password(context, 422, _(front.WRONG)), environ)
-        response = Response(status=303, headers={"Location": asked.links.front})
+        response = Response(status=303, headers={"Location": page_request.links.front})
         response.autocorrect_location_header = False
         self._visitors.admit(address, self._paths(request, address), request, response)
         return self._uncached(response, environ)
 
     def _paths(self, request: Request, address: PageAddress) -> list[str]:
-        """Where the cookie of a page is sent: nowhere else in Wakeful."""
+        """The paths of the page's cookie, which no other address of Wakeful gets."""
         host = host_of(request.environ.get("HTTP_HOST", ""))
         root = request.environ.get("SCRIPT_NAME", "")
         if host == (address.domain or "").lower():
@@ -449,7 +455,7 @@ class StatusPageLayer(Layer):
         return [front_path, f"{front_path}.json"]
 
     def _uncached(self, response: Response, environ: Environ) -> PageAnswer:
-        """The answer that this response is; nobody may keep it."""
+        """Make an answer from a response that nobody may cache."""
         response.headers.setdefault("Cache-Control", "private, no-store")
         for name, value in answers.html_headers(noindex=True):
             response.headers.setdefault(name, value)
@@ -457,74 +463,74 @@ class StatusPageLayer(Layer):
 
     # --- reading
 
-    def _read_directory(self, key: str, before: Directory | None) -> Directory:
+    def _read_directory(self, key: str, cached: Directory | None) -> Directory:
         with self._app.app_context():
             addresses = tuple(self._public.addresses())
-        unchanged = before is not None and before.addresses == addresses
-        self._copies.keep(DIRECTORY, addresses, changed=not unchanged)
+        unchanged = cached is not None and cached.addresses == addresses
+        self._copies.write(DIRECTORY, addresses, changed=not unchanged)
         if not unchanged:
             self._forget_others({address.id for address in addresses})
-        return before if before is not None and unchanged else Directory(addresses)
+        return cached if cached is not None and unchanged else Directory(addresses)
 
     def _forget_others(self, ids: set[int]) -> None:
-        """A deleted page leaves nothing behind."""
+        """Delete the copies of pages that are deleted. ``ids``: of the pages that exist."""
         for name in self._copies.names():
             page_id = page_of(name)
             if page_id is not None and page_id not in ids:
                 self._copies.forget(name)
 
-    def _read_list(self, key: str, before: CachedValue | None) -> CachedValue:
+    def _read_list(self, key: str, cached: CachedValue | None) -> CachedValue:
         with self._app.app_context():
-            return self._kept(LIST, tuple(self._public.listed()), before)
+            return self._updated(LIST, tuple(self._public.listed()), cached)
 
-    def _read_page(self, id: int, before: CachedValue | None) -> CachedValue:
+    def _read_page(self, id: int, cached: CachedValue | None) -> CachedValue:
         with self._app.app_context():
-            return self._kept(page_name(id), self._public.page(id), before, _same)
+            return self._updated(page_name(id), self._public.page(id), cached, _is_same)
 
-    def _read_image(self, key: tuple[int, str, str], before: CachedValue | None) -> CachedValue:
+    def _read_image(self, key: tuple[int, str, str], cached: CachedValue | None) -> CachedValue:
         id, name, _version = key
         with self._app.app_context():
-            return self._kept(image_name(id, name), self._public.image(id, name), before)
+            return self._updated(image_name(id, name), self._public.image(id, name), cached)
 
-    def _read_month(self, key: tuple[int, int, int], before: CachedValue | None) -> CachedValue:
+    def _read_month(self, key: tuple[int, int, int], cached: CachedValue | None) -> CachedValue:
         try:
             with self._app.app_context():
                 month = self._public.month(*key)
         except NotFound:
-            return CachedValue(None)  # cached too: a month that is not there is not read each time
-        return self._kept(
+            return CachedValue(None)  # cached too, so that a missing month is not read each time
+        return self._updated(
             month_name(*key),
             month,
-            before,
+            cached,
             lambda earlier, month: replace(earlier, made_at=month.made_at) == month,
         )
 
-    def _kept(
+    def _updated(
         self,
         name: str,
         value: Any,
-        before: CachedValue | None,
-        same: Callable[[Any, Any], bool] = operator.eq,
+        cached: CachedValue | None,
+        is_same: Callable[[Any, Any], bool] = operator.eq,
     ) -> CachedValue:
-        """A value that was read, of which a copy is kept. The answers that were rendered from an
-        equal one stay right.
+        """The cached value with the new ``value``, of which a copy is written. If the old one is
+        the same, its rendered answers stay valid.
         """
-        unchanged = before is not None and before.value is not None and same(before.value, value)
-        self._copies.keep(name, value, changed=not unchanged)
-        if before is None or not unchanged:
+        unchanged = cached is not None and cached.value is not None and is_same(cached.value, value)
+        self._copies.write(name, value, changed=not unchanged)
+        if cached is None or not unchanged:
             return CachedValue(value)
-        before.value = value
-        return before
+        cached.value = value
+        return cached
 
     def _copy(self, name: str, make: Callable[[Any], Any] = CachedValue) -> Any:
         value = self._copies.find(name)
         return None if value is None else make(value)
 
 
-def _same(before: PublicPage, page: PublicPage) -> bool:
-    """Whether an earlier page says the same: nothing differs, and no window has begun since."""
-    begun = any(before.made_at < window.start_at <= page.made_at for window in page.windows)
-    return not begun and replace(before, made_at=page.made_at) == page
+def _is_same(earlier: PublicPage, page: PublicPage) -> bool:
+    """Whether two readings of a page look the same: they are equal, and no window began between."""
+    began = any(earlier.made_at < window.start_at <= page.made_at for window in page.windows)
+    return not began and replace(earlier, made_at=page.made_at) == page
 
 
 def _refused(sentence: str, methods: Sequence[str]) -> PageAnswer:

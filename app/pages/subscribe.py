@@ -1,8 +1,8 @@
-"""Subscribing to a status page: the form, and the links that its messages bring.
+"""Subscribing to a status page: the form, and the links in its messages.
 
-Programs that look at mail follow links, so a GET shows a button and only its POST does something
-(RFC 8058 has mail programs send that POST themselves). A person who signs up reads the same whether
-the address was known or not.
+Programs that scan mail follow links, so a GET shows a button and only a POST changes anything. By
+RFC 8058, mail programs send that POST themselves. The answer to the form does not reveal whether
+the address has subscribed already.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def _by_token(
     act: Callable[[str], StatusPage],
     question: str,
     button: str,
-    done: str,
-    meaning: str,
+    title: str,
+    text: str,
 ) -> Response:
     if visit.request.method != "POST":
         return visit.html("status/by_token.html", question=question, button=button)
@@ -88,7 +88,7 @@ def _by_token(
         act(visit.token or "")
     except NotFound:
         return void(visit)
-    return _message(visit, done, meaning)
+    return _message(visit, title, text)
 
 
 def _form(

@@ -1,7 +1,7 @@
-"""JSON in the shape of Statuspage's ``/api/v2/summary.json``, for the programs that read that.
+"""JSON in the format of Statuspage's ``/api/v2/summary.json``, for programs that read it.
 
-Incidents and maintenance that have ended are left out there too, and a group is a component that
-lists its members.
+As in Statuspage, incidents and maintenance that have ended are left out, and a group is a component
+that lists its members.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def _page(page: PublicPage) -> Json:
 
 
 def _status(page: PublicPage) -> Json:
-    """A monitor whose state is unknown is degraded here, which is no page without faults."""
+    """The state of the page. A monitor whose state is unknown is degraded in this format, so the
+    page is not operational.
+    """
     state = PageState(page.state)
     indicator = INDICATOR[state]
     unknown = any(component.state == ComponentState.UNKNOWN for component in page.components)
@@ -105,7 +107,7 @@ def _status(page: PublicPage) -> Json:
 
 
 def _components(page: PublicPage) -> tuple[list[Json], Components]:
-    """All in their order, a group before its first member; and those that are monitors."""
+    """All components in order, a group before its first member; and the monitors by id."""
     listed: list[Json] = []
     by_id: Components = {}
     groups: dict[str, Json] = {}
@@ -153,13 +155,13 @@ def _group(page: PublicPage, name: str, members: Sequence[Component], by_id: Com
 
 
 def _times(page: PublicPage, components: Iterable[Component]) -> Json:
-    """When components were created and last changed: the newest change of state."""
+    """When components were created, and when their state last changed."""
     changed = newest(page.page.created_at, *(component.since for component in components))
     return {"created_at": _stamp(newest(page.page.created_at)), "updated_at": _stamp(changed)}
 
 
 def _group_id(name: str) -> str:
-    """Groups have no ids of their own; the name outlives a new order."""
+    """An id for a group, from its name, because groups have no ids."""
     return "group-" + sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -191,7 +193,7 @@ def _of_post(page: PublicPage, post: Post, by_id: Components) -> Json:
         ],
         "components": [by_id[component.id] for component in affected],
     }
-    if planned:  # a post that began without having been announced may name no times
+    if planned:  # maintenance that was not announced may have no times
         incident["scheduled_for"] = _stamp(post.starts_at or created)
         incident["scheduled_until"] = _stamp(post.ends_at or post.starts_at or created)
     return incident
@@ -214,7 +216,7 @@ def _update(
         "created_at": created,
         "updated_at": _stamp(newest(created_at, corrected_at)),
         "display_at": created,
-        "affected_components": None,  # nobody says what a component's state was and became
+        "affected_components": None,  # Wakeful does not store the states before and after
         "deliver_notifications": True,
         "custom_tweet": None,
         "tweet_id": None,
@@ -237,16 +239,15 @@ def _first(post: Post, state: PostState) -> str | None:
 
 
 def _next(page: PublicPage, planned: Iterable[Post]) -> Iterator[PublicWindow]:
-    """Windows that are no posts; of what repeats, what runs now and what comes next.
-
-    All that comes within 90 days would be hundreds of entries with all their components.
+    """Maintenance windows that are not in ``planned``: of each series, the occurrence that runs now
+    and the next one. All of 90 days would be hundreds of entries with their components.
     """
-    done = {series(uid_of_post(post)) for post in planned}
+    listed_series = {series(uid_of_post(post)) for post in planned}
     for window in sorted(page.windows, key=lambda window: (window.start_at, window.uid)):
-        if window.cancelled or series(window.uid) in done:
+        if window.cancelled or series(window.uid) in listed_series:
             continue
         if window.start_at > page.made_at:
-            done.add(series(window.uid))
+            listed_series.add(series(window.uid))
         yield window
 
 

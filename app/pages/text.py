@@ -1,4 +1,4 @@
-"""Text as feeds, calendars and other machines can take it."""
+"""Texts for feeds, calendars and other formats that programs read."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from app.rules.linked import linked
 from app.rules.time import in_zone, zone_of
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-# Readers of lines break them at these too.
+# Some programs read these as line breaks.
 _LINE_ENDS = dict.fromkeys(map(ord, "\r\x0b\x0c\x85\u2028\u2029"), "\n")
-# XML has no way to write these, and iCalendar forbids them. One of them makes a whole feed invalid.
-_IMPOSSIBLE = dict.fromkeys(
+# XML and iCalendar do not allow these. One of them makes a whole feed invalid.
+_FORBIDDEN = dict.fromkeys(
     (
         *range(0x09),
         *range(0x0E, 0x20),
@@ -25,13 +25,13 @@ _IMPOSSIBLE = dict.fromkeys(
     ),
     _REPLACEMENT,
 )
-_CLEANED = {**_IMPOSSIBLE, **_LINE_ENDS}
+_REPLACED = {**_FORBIDDEN, **_LINE_ENDS}
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def clean(text: str) -> str:
-    """``text`` without the characters that a machine format cannot carry; lines end with LF."""
-    return text.replace("\r\n", "\n").translate(_CLEANED)
+    """``text`` without characters that XML and iCalendar forbid; lines end with LF."""
+    return text.replace("\r\n", "\n").translate(_REPLACED)
 
 
 def line(text: str) -> str:
@@ -60,7 +60,9 @@ def base(page: PublicPage) -> str:
 
 
 def affected(components: Sequence[Component], ids: Iterable[int]) -> list[str]:
-    """The names of the components with these ids; of a group if all of it is meant."""
+    """The names of the components with these ids. A group that is complete is named instead of its
+    members.
+    """
     wanted = set(ids)
     groups = {component.group for component in components if component.group}
     groups -= {component.group for component in components if component.id not in wanted}

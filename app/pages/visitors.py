@@ -1,6 +1,4 @@
-"""The visitors of a page that is not for everybody: people with its password, or with an
-account.
-"""
+"""The visitors of a page that not everybody may read: people with its password or an account."""
 
 from __future__ import annotations
 
@@ -44,8 +42,8 @@ class Visitors:
         return self.logged_in(environ)
 
     def _has_password(self, address: PageAddress, environ: dict[str, Any]) -> bool:
-        # Cookies of other sites under the same domain come too. The standard library's parser stops
-        # at the first one that it cannot read, and would miss ours.
+        # Browsers also send cookies of other sites under the same domain. The parser of the
+        # standard library stops at the first invalid one, and would miss the cookie of the page.
         wanted = [address.id, address.password_turn]
         request = Request(environ)
         name = cookie_name(self._app, request, COOKIE)
@@ -56,7 +54,7 @@ class Visitors:
         return False
 
     def logged_in(self, environ: dict[str, Any]) -> bool:
-        """Whether this is somebody with an account, logged in to the dashboard."""
+        """Whether the visitor is logged in to the dashboard."""
         if f"{self._app.config['SESSION_COOKIE_NAME']}=" not in environ.get("HTTP_COOKIE", ""):
             return False
         request = self._app.request_class(environ)
@@ -89,7 +87,7 @@ class Visitors:
             raise unavailable(fault) or fault from None
 
     def admit(self, address: PageAddress, paths: list[str], request: Request, to: Response) -> None:
-        """Let this browser read the page, under these paths, until it has another password."""
+        """Let this browser read the page under these paths, until the page has another password."""
         ticket = self._signer.dumps([address.id, address.password_turn])
         name = cookie_name(self._app, request, COOKIE)
         for path in paths:

@@ -43,7 +43,9 @@ def current_store() -> Store:
 
 
 def store_of_key(key: ApiKey | None) -> Store:
-    """The store as this API key may see it; a key that is bound to a tag sees a part."""
+    """The store, limited to the rights of this API key; a key that is bound to a tag gets a part of
+    it.
+    """
     store = current_store()
     if key is None or key.tag is None:
         return store
@@ -58,7 +60,7 @@ def current_access() -> Access:
 
 
 def current_settings() -> Settings:
-    """What the environment says of this installation."""
+    """The settings of this installation in the environment."""
     return cast("Settings", current_app.extensions["wakeful.settings"])
 
 

@@ -1,14 +1,14 @@
-"""What every store can do: the one interface that views and API handlers talk to.
+"""The interface of all stores, which views and API handlers use.
 
 A store has a collection for each resource. Two stores implement it: ``local`` (SQLAlchemy) and
 ``remote`` (another server's /api/v1); ``LocalPosts`` and ``RemotePosts`` implement ``Posts``.
 
-``fields`` are the checked values that a form hands over, under the base API's names, only those
-that were sent: text as ``str``, times as aware ``datetime``, ``request_headers`` and ``alerts`` as
-tuples of ``Pair``, ``tags`` as a tuple of ``str``, ``pause`` as ``bool``; ``None`` clears. Methods
-raise what ``app/errors.py`` lists: ``NotFound`` for an unknown id, ``Invalid`` if only the
-stored data shows the fault, ``Conflict`` with ``open_incident_id``, ``Unsupported`` for what this
-store does not have (``extent`` says so beforehand), ``Unavailable`` when it cannot answer.
+``fields`` are the validated values of a form, under the base API's names, without those that were
+not sent: text as ``str``, times as aware ``datetime``, ``request_headers`` and ``alerts`` as tuples
+of ``Pair``, ``tags`` as a tuple of ``str``, ``pause`` as ``bool``; ``None`` clears. Methods raise
+the errors of ``app/errors.py``: ``NotFound`` for an unknown id, ``Invalid`` if only the stored data
+shows the fault, ``Conflict`` with ``open_incident_id``, ``Unsupported`` for a feature that the
+store lacks (see ``extent``), ``Unavailable`` if it cannot answer.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ Fields = Mapping[str, Any]
 Record = TypeVar("Record")
 Query = TypeVar("Query")
 EVERY_MONITOR = MonitorQuery()
-MAX_OVERLAPPING = 50  # pages of incidents that are looked through
+MAX_OVERLAPPING = 50  # pages of incidents that are read
 
 
 class Extent(IntEnum):
-    """How much a store has, the least first. Pages leave out the rest."""
+    """The features of a store, the fewest first. Pages leave out the features that it lacks."""
 
     BARE = 1  # monitors and incidents, as the base API has them
     TAG = 2  # the monitors with the tag that the API key is bound to, and what belongs to them
@@ -84,7 +84,7 @@ class Extent(IntEnum):
 API_LEVEL = 1
 
 
-# --- What resources have in common ----------------------------------------------------------------
+# --- The bases of resources -----------------------------------------------------------------------
 
 
 class Listed(ABC, Generic[Record, Query]):
@@ -103,7 +103,7 @@ class Listed(ABC, Generic[Record, Query]):
 
 
 class Readable(Listed[Record, Query]):
-    """Records that are listed and shown, and that people do not write."""
+    """Records that people can list and show, but not write."""
 
     @abstractmethod
     def get(self, id: int) -> Record: ...
@@ -128,15 +128,13 @@ class Collection(Readable[Record, Query]):
 class Monitors(Collection[Monitor, MonitorQuery]):
     @abstractmethod
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
-        """Store a monitor and let it be checked at once.
-
-        ``secrets_from``: the monitor whose password is taken over if ``fields`` has none (a
-        clone).
+        """Store a monitor, which is then checked at once. ``secrets_from``: for a clone without a
+        password in ``fields``, the monitor whose password is copied.
         """
 
     def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
-        """Store those that are valid, and answer for each: the monitor, or why it is not stored. A
-        local store stores them in one transaction.
+        """Store the valid monitors. Return for each the monitor, or why it is not stored. A local
+        store stores them in one transaction.
         """
         answers: list[Monitor | Invalid] = []
         for fields in several:
@@ -161,8 +159,8 @@ class Monitors(Collection[Monitor, MonitorQuery]):
     def refs(
         self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
     ) -> Sequence[MonitorRef]:
-        """Names and URLs alone, by name, for choosing and for links: at most ``limit`` of all
-        monitors, of those with these ``ids``, or of those with ``search`` in the name or URL.
+        """Names and URLs, by name, for choices and links: at most ``limit`` of all monitors, of
+        those with these ``ids``, or of those with ``search`` in the name or URL.
         """
 
     def children(self, id: int, per_page: int = 20) -> Page[MonitorRef]:
@@ -181,7 +179,7 @@ class Monitors(Collection[Monitor, MonitorQuery]):
 
     @abstractmethod
     def watching(self, url: str) -> Sequence[MonitorRef]:
-        """The monitors that check this address already, by id: the first few."""
+        """The first monitors, by id, that check this address already."""
 
     @abstractmethod
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
@@ -191,8 +189,8 @@ class Monitors(Collection[Monitor, MonitorQuery]):
 
     @abstractmethod
     def tag_counts(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int] | None:
-        """How many monitors have each tag, of those that ``query`` finds, whatever its ``tag``.
-        None if the store cannot count them.
+        """How many of the monitors that match ``query``, without its ``tag``, have each tag. None
+        if the store cannot count them.
         """
 
     @abstractmethod
@@ -201,8 +199,8 @@ class Monitors(Collection[Monitor, MonitorQuery]):
 
     @abstractmethod
     def overview(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int]:
-        """How many monitors there are in each ``MonitorStatus``, of those that the filters of
-        ``query`` find, whatever its ``state``.
+        """How many of the monitors that match ``query``, without its ``state``, are in each
+        ``MonitorStatus``.
         """
 
     def locations(self) -> Mapping[str, str]:
@@ -215,7 +213,7 @@ class Monitors(Collection[Monitor, MonitorQuery]):
 def create_valid(
     several: Sequence[Fields | Invalid], monitors: Monitors
 ) -> list[Monitor | Invalid]:
-    """Store those that are not refused already; the answer for each, in the order of all."""
+    """Store the monitors that are not refused already. Return the answer for each, in order."""
     valid = [fields for fields in several if not isinstance(fields, Invalid)]
     stored = iter(monitors.create_many(valid) if valid else ())
     return [fields if isinstance(fields, Invalid) else next(stored) for fields in several]
@@ -225,28 +223,28 @@ HAS_ENDED = N_("This incident has ended.")
 
 
 class Incidents(Collection[Incident, IncidentQuery]):
-    """``get`` brings the evidence of an incident too."""
+    """``get`` also reads the evidence of an incident."""
 
     @abstractmethod
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None
     ) -> Incident:
-        """``by``: who did it, shown beside an acknowledgement. ``expected``: stored values; if one
-        differs, Conflict is raised and nothing is changed; a remote server cannot promise that.
+        """``by``: the person or key, shown with an acknowledgement. ``expected``: stored values; if
+        one differs, raise Conflict and change nothing. A remote server cannot guarantee that.
         """
 
     @abstractmethod
     def acknowledge(
         self, ids: Sequence[int], *, by: str | None = None
     ) -> Sequence[Incident | WakefulError]:
-        """Acknowledge these incidents now, and answer for each: the incident, unchanged if it
-        was acknowledged before; NotFound; or Conflict if it has ended. A local store does it in
+        """Acknowledge these incidents now. Return for each the incident, which is unchanged if it
+        was acknowledged already; NotFound; or Conflict if it has ended. A local store does it in
         one transaction, so people get one message.
         """
 
     def waiting_in(self, delivery_id: int) -> Sequence[Incident]:
-        """The open incidents of a grouped message that nobody has acknowledged, the oldest first,
-        ``MAX_IN_BATCH`` at most; empty where the store does not say.
+        """The open, unacknowledged incidents of a grouped message, the oldest first,
+        ``MAX_IN_BATCH`` at most; empty if the store cannot tell.
         """
         return ()
 
@@ -254,7 +252,8 @@ class Incidents(Collection[Incident, IncidentQuery]):
         self, start: datetime, end: datetime, monitor_id: int | None = None
     ) -> Sequence[Incident]:
         """The incidents of this time, of one monitor or of all, the newest first. The list has no
-        such filter: it is read by the ends, open ones first, until one ended before ``start``.
+        such filter, so it is read by end, open ones first, until an incident ended before
+        ``start``.
         """
         query = IncidentQuery(
             monitor_id=monitor_id, sort_by=IncidentSortBy.ENDED_AT, per_page=100, brief=True
@@ -268,7 +267,7 @@ class Incidents(Collection[Incident, IncidentQuery]):
 
 
 class Results(ABC):
-    """What checks have brought: results, the figures over them, certificates."""
+    """The results of checks, their figures, and certificates."""
 
     @abstractmethod
     def list(self, query: ResultQuery) -> Page[Result]: ...
@@ -277,32 +276,31 @@ class Results(ABC):
     def statistics(
         self, monitor_id: int, range_: str, *, response: bool = True
     ) -> Mapping[str, Any]:
-        """``range_`` is a key of ``app.stats.RANGES``; the answer is what the API's ``statistics``
-        shows. ``response``: the response times are needed too, which take longest to read.
+        """The answer of the API's ``statistics``. ``range_``: a key of ``app.stats.RANGES``.
+        ``response``: whether response times are needed, which are the slowest to read.
         """
 
     @abstractmethod
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
     ) -> Mapping[str, Any]:
-        """``statistics`` of the time between these two, at most ``MAX_REPORT_DAYS`` days; their
-        ``range`` is None. It begins and ends with whole buckets of the chart, as ``from`` and
-        ``to`` say. Raises Invalid for a time that has not begun.
+        """``statistics`` of the time between ``start`` and ``end``, at most ``MAX_REPORT_DAYS``
+        days. Its ``range`` is None; ``from`` and ``to`` are rounded to whole buckets. Raises
+        Invalid for a time that has not begun.
         """
 
     @abstractmethod
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
-        """Figures of each of these monitors between two full hours, as ``app.stats.report`` gives
-        them; under the key 0 those of all together. Unknown ids are left out. ``days``: also
-        each monitor's days.
+        """The figures of ``app.stats.report`` for each of these monitors between two full hours,
+        and under the key 0 for all. Unknown ids are left out. ``days``: add each monitor's days.
         """
 
     def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts | None:
-        """How often the monitor would have alerted in the last ``SLOW_ALERTS_DAYS``, if answers of
-        more than ``limit`` ms alerted after so many minutes. It reads single results. None if
-        the store cannot tell.
+        """How often the monitor would have alerted in the last ``SLOW_ALERTS_DAYS``, if it alerted
+        after ``minutes`` of answers above ``limit`` ms. It reads single results. None if the store
+        cannot tell.
         """
         return None
 
@@ -317,7 +315,7 @@ class Results(ABC):
 
     @abstractmethod
     def certificates(self, monitor_id: int) -> CertificateChain:
-        """What the target of a monitor sent last, also when it was not trusted."""
+        """The certificates that the target of a monitor sent last, trusted or not."""
 
 
 class Checks(ABC):
@@ -329,18 +327,18 @@ class Checks(ABC):
 
     @abstractmethod
     def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
-        """Check monitor fields that are not stored; nothing is kept. ``url`` alone is required."""
+        """Check unsaved fields of a monitor, of which ``url`` is required. Nothing is stored."""
 
 
 class Heartbeats(ABC):
-    """Monitors that are called: what has called them, and with which secret."""
+    """Heartbeat monitors: their pings and their ping URLs."""
 
     @abstractmethod
     def list(self, query: PingQuery) -> Page[Ping]: ...
 
     @abstractmethod
     def get(self, monitor_id: int, id: int) -> Ping:
-        """A ping with all that is kept of its body. NotFound also for one of another monitor."""
+        """A ping with its stored body. NotFound also for a ping of another monitor."""
 
     @abstractmethod
     def new_token(self, monitor_id: int) -> Monitor:
@@ -361,11 +359,11 @@ class Deliveries(Readable[Delivery, DeliveryQuery]):
 
     @abstractmethod
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
-        """These deliveries once each has been attempted, or as they are after ``seconds``."""
+        """Wait until each delivery has been attempted, at most ``seconds``, and return them."""
 
 
 class Channels(ABC):
-    """Alert channels: whether what is sent through them arrives."""
+    """Alert channels: tests of them, and messages that have not arrived."""
 
     @abstractmethod
     def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
@@ -376,7 +374,7 @@ class Channels(ABC):
 
     @abstractmethod
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
-        """Send ``test`` to all channels of a monitor; the delivery ids."""
+        """Send ``test`` to all channels of a monitor, and return the delivery ids."""
 
     @abstractmethod
     def not_set_up(self) -> Mapping[str, str]:
@@ -386,8 +384,8 @@ class Channels(ABC):
 
     @abstractmethod
     def failed(self) -> Sequence[Delivery]:
-        """Deliveries that were given up: the newest of each channel value that has delivered
-        nothing since; the newest first. Empty if the store cannot read them.
+        """The newest delivery that was given up, for each channel value that has delivered nothing
+        since; the newest first. Empty if the store cannot read them.
         """
 
     @abstractmethod
@@ -398,19 +396,20 @@ class Channels(ABC):
 
     @abstractmethod
     def unreached(self, incident_ids: Sequence[int]) -> Mapping[int, Sequence[Delivery]]:
-        """The open incidents, of these, that nobody has been notified of although messages were
-        due, each with the messages that have not arrived; empty if the store cannot read them.
+        """Those of the incidents that are open and of which nobody has been notified although
+        messages were due, each with the messages that have not arrived; empty if the store cannot
+        read them.
         """
 
     @abstractmethod
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
-        """Monitors of which nobody would be notified, because their stored alerts cannot be read;
-        empty if the store cannot find them.
+        """The monitors that would alert nobody, because their stored alerts cannot be read; empty
+        if the store cannot find them.
         """
 
     @abstractmethod
     def unalerted(self, monitor_ids: Sequence[int]) -> Sequence[int]:
-        """The monitors, of these, that have no alerts; empty if the store does not say."""
+        """Those of the monitors that have no alerts; empty if the store cannot tell."""
 
 
 class Contacts(Collection[Contact, PageQuery]):
@@ -418,24 +417,24 @@ class Contacts(Collection[Contact, PageQuery]):
 
     @abstractmethod
     def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
-        """Delete a contact. Raises Conflict with ``monitors``, the ids of those that use it, unless
-        another contact replaces it (``replace_with``: a name or an id) or ``force``.
+        """Delete a contact. If monitors use it, raises Conflict with their ids in ``monitors``,
+        unless another contact replaces it (``replace_with``: a name or an id) or ``force``.
         """
 
     @abstractmethod
     def test(self, id: int) -> tuple[int, ...]:
-        """Send ``test`` to all channels of a contact; the delivery ids."""
+        """Send ``test`` to all channels of a contact, and return the delivery ids."""
 
     @abstractmethod
     def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
-        """The monitor's own channels that several monitors have; empty if the store cannot find
-        them.
+        """The channels of the monitor, without contacts, that several monitors have; empty if the
+        store cannot find them.
         """
 
     @abstractmethod
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
-        """Create a contact of a channel (``SharedChannel.mark``), and replace that channel with it
-        in every monitor, all at once. Raises Invalid if it was changed meanwhile.
+        """Create a contact with a channel (``SharedChannel.mark``), and replace the channel with it
+        in every monitor, in one transaction. Raises Invalid if the channel was changed meanwhile.
         """
 
     @abstractmethod
@@ -462,8 +461,8 @@ PLACE_IN_USE = N_("Monitors are checked from this place. Remove it from them fir
 
 
 class Locations(Collection[Place, PageQuery]):
-    """The places that checks run from. ``token`` is in the record of an agent's place that was just
-    created, and in no other.
+    """The places that checks run from. Only the record of a new place with an agent has
+    ``token``.
     """
 
     def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
@@ -521,8 +520,8 @@ class Posts(ABC):
 
     @abstractmethod
     def draft(self, page_id: int, incident_id: int) -> Fields:
-        """What a post about this incident would start with: title, state, body, monitors. The
-        cause is in words for the public.
+        """The fields of a new post about this incident: title, state, body, monitors. The cause is
+        a sentence for the public.
         """
 
 
@@ -531,7 +530,7 @@ class Subscribers(Listed[Subscriber, SubscriberQuery]):
 
     @abstractmethod
     def clear(self, page_id: int) -> int:
-        """Delete all subscribers of a page, also those who have not confirmed; how many."""
+        """Delete all subscribers of a page, also unconfirmed ones, and return how many."""
 
 
 # --- The store ------------------------------------------------------------------------------------
@@ -567,8 +566,8 @@ class Store(ABC):
 def until_attempted(
     read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
 ) -> list[Delivery]:
-    """The deliveries once each has been attempted, or as they are after ``seconds``; as they are
-    now if too many requests wait already. ``read`` is called every ``pause`` seconds.
+    """Wait until each delivery has been attempted, at most ``seconds``, and return them. It does
+    not wait if too many requests wait already. ``read`` is called every ``pause`` seconds.
     """
     deliveries: dict[int, Delivery] = {}
     waiting = list(ids)

@@ -29,17 +29,17 @@ from app.records import (
 from app.stores import same_url
 from app.stores.base import Extent, Store
 
-# More than any list has; a remote store looks at its first pages alone.
+# More than any list has. A remote store reads only its first pages.
 MAX_COMPARED = 20_000
 PAGE = 100
-SHARED_BY = 3  # rows with the same sentence, from which on it is listed once
-MAX_SINGLE = 20  # monitors that are asked for one by one
+SHARED_BY = 3  # a sentence that so many rows share is listed once
+MAX_SINGLE = 20  # monitors that are read one by one
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRow:
-    """One line of the dry run. ``watched_by``: the monitor that makes the same check already;
-    ``repeats``: the position of the earlier line with the same check.
+    """A row of the dry run. ``watched_by``: the stored monitor with the same check; ``repeats``:
+    the position of the earlier row with the same check.
     """
 
     validated: Validated
@@ -73,15 +73,15 @@ def counts(rows: Sequence[ImportRow]) -> Counts:
 
 
 def notes(rows: Sequence[ImportRow]) -> Mapping[str, int]:
-    """The sentences that many rows share, and how many have them. They are listed once, and their
-    rows name the numbers: fifty entries with nine equal sentences are read by nobody.
+    """The sentences that many rows share, and how many have them. The preview lists each once with
+    a number, and the rows have the numbers: nobody reads fifty rows with nine equal sentences.
     """
     uses = Counter(sentence for row in rows for sentence in dict.fromkeys(row.validated.sentences))
     return {sentence: count for sentence, count in uses.items() if count >= SHARED_BY}
 
 
 def alert_nobody(count: int, *, contacts: bool = True) -> str:
-    """``contacts``: whether the server has some to choose from."""
+    """``contacts``: whether the server has contacts to choose from."""
     number = f"{count:,}"
     if not contacts:
         return _n(
@@ -102,15 +102,15 @@ STILL_RUNS = N_("It was created, but could not be paused.")
 
 
 class Created(NamedTuple):
-    """Whether a monitor was stored. ``problem``: a sentence, also about one that was."""
+    """Whether a monitor was stored. ``problem``: a sentence; a stored monitor may have one too."""
 
     stored: bool
     problem: str = ""
 
 
 class Importer:
-    """Imports into ``store``; every monitor gets what ``shared`` has. ``contacts``: those that the
-    file's monitors name, and their channels.
+    """Imports into ``store``. ``shared``: the values for every monitor. ``contacts``: the channels
+    of the contacts in the file, by name.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Importer:
         self._file_contacts = contacts or {}
         self.new_contacts: dict[str, Sequence[Pair]] = {}
         self._stored_contacts: set[str] = set()
-        self.compared = 0  # stored monitors that a dry run looked at
+        self.compared = 0  # stored monitors that a dry run has compared
         self.context = FormContext(
             now=store.now(),
             telegram_token_set=telegram_token_set,
@@ -148,8 +148,8 @@ class Importer:
 
     @cached_property
     def _contact_names(self) -> Mapping[str, str]:
-        """The stored name of each contact of the file. A stored contact with the same channels is
-        used. One with the same name alone is another contact, so the new one gets a number.
+        """The name in the store of each contact of the file. A stored contact with the same
+        channels is used. If only the name is equal, the new contact gets a number.
         """
         return {name: self._contact_name(name, rows) for name, rows in self._file_contacts.items()}
 
@@ -215,8 +215,8 @@ class Importer:
         return monitors
 
     def create(self, validated: Validated, *, unsure: bool = False) -> Created:
-        """Store a monitor, and the contacts of the file that it names. ``unsure``: an earlier
-        attempt got no answer, so it may be there.
+        """Store a monitor and its contacts of the file. ``unsure``: an earlier attempt got no
+        answer, so the monitor may be stored already.
         """
         if validated.fields is None:
             return Created(False, " ".join(validated.faults))
@@ -280,17 +280,17 @@ _CHECK = {
     "assertions": (),
     "request_auth_username": "",
 }
-# A list of URLs does not say these: it means the monitor that there is.
+# A list of URLs does not have these, so they do not distinguish it from a stored monitor.
 _OPTIONAL = {"accepted_statuses": DEFAULT_ACCEPTED_STATUSES, "follow_redirects": True}
-# The fields in which two entries of one file differ: one may warn and the other not.
+# The fields in which two entries of one file may differ.
 _OF_ENTRIES = {
     **_CHECK, **_OPTIONAL, "verify_tls": True, "ssl_alert_days": "", "domain_alert_days": "",
 }  # fmt: skip
 
 
 def _identity_of(fields: Mapping[str, Any]) -> str:
-    """What tells heartbeats apart, which all have one URL; empty for other kinds, and where a file
-    has none.
+    """The token or the slug of a heartbeat, because all heartbeats have the same URL; empty for
+    other kinds, and for a file without them.
     """
     if not is_heartbeat(fields["url"]):
         return ""
@@ -310,8 +310,8 @@ def _headers_of(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _is_twin(monitor: Monitor, entry: Validated) -> bool:
-    """Whether a stored monitor of this URL makes the check of ``entry``, or has its name. What a
-    server masks or leaves out counts as the same: a second monitor alerts twice.
+    """Whether a stored monitor of this URL makes the check of ``entry``, or has its name. Values
+    that a server masks or leaves out count as equal, because a second monitor would alert twice.
     """
     fields = entry.fields or {}
     if identity := _identity_of(fields):

@@ -1,6 +1,6 @@
 """Mails that this installation sends to people about itself: invitations, recovery links, tests.
-They go out at once and are tried once; alerts go through the outbox. It is used over a remote store
-too, because people are always local.
+They are sent at once, in one attempt; alerts go through the outbox. Installations over a remote
+store send them too, because people are always local.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 BUSY = N_("Too many emails are waiting, so it was not sent.")
 MAX_WAITING = 100  # mails that wait for a thread; more are dropped
-STOP_SECONDS = 5.0  # how long the end of the process waits for all that wait together
+STOP_SECONDS = 5.0  # the process waits so long for all waiting mails when it ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,18 @@ class MailAnswer:
 
 
 def base_here(settings: Settings) -> str:
-    """The base of links that the person who asks passes on: PUBLIC_URL, or the host that they are
-    using themselves. Links that strangers ask for begin with ``Mail.base``.
+    """The base of links that a person gives to others: PUBLIC_URL, or the host of their request.
+    Links that strangers can request begin with ``Mail.base``.
     """
     if settings.public_url or not has_request_context():
         return base_url(settings.public_url, settings.bind)
-    # If the dashboard shows another server's records, its own root is elsewhere.
+    # Over remote servers, the root of the request contains the server.
     root: str = request.environ.get("wakeful.root", request.root_path)
     return f"{request.host_url.rstrip('/')}{root.rstrip('/')}"
 
 
 class _MailQueue:
-    """Mails that wait for a thread of their own, ``MAX_WAITING`` at most; ``what`` they are."""
+    """Mails that wait for a thread, ``MAX_WAITING`` at most. ``what``: their kind, for the log."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -68,8 +68,8 @@ class _MailQueue:
         return self._waiting.full()
 
     def put(self, work: Callable[[], None]) -> None:
-        """Do ``work`` in its turn, with an application context. If too many wait, it is dropped,
-        and the log says so once until there is room again.
+        """Do ``work`` in the thread, with an application context. If too many wait, it is dropped;
+        this is logged once until there is room again.
         """
         app = current_app._get_current_object()  # type: ignore[attr-defined]
         try:
@@ -87,7 +87,7 @@ class _MailQueue:
                 self._thread.start()
 
     def close(self, seconds: float) -> None:
-        """Wait so long for what is not sent yet, and log what is lost."""
+        """Wait for unsent mails, and log how many are lost."""
         waiting = self._waiting
         with waiting.all_tasks_done:
             waiting.all_tasks_done.wait_for(lambda: not waiting.unfinished_tasks, seconds)
@@ -116,13 +116,13 @@ class Mail:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        # A person who asks for a link cannot see or measure what is done for it.
+        # In a queue, so that the time of the answer does not show whether the address is known.
         self.recoveries = _MailQueue("recovery links")
         # Another queue, because strangers can fill the first one.
         self.notices = _MailQueue("notices of a changed second factor")
 
     def close(self) -> None:
-        """At the end of the process: send what waits, within ``STOP_SECONDS``."""
+        """At the end of the process, send the waiting mails within ``STOP_SECONDS``."""
         deadline = time.monotonic() + STOP_SECONDS
         for waiting in (self.notices, self.recoveries):
             waiting.close(max(0.0, deadline - time.monotonic()))
@@ -133,8 +133,8 @@ class Mail:
 
     @property
     def base(self) -> str:
-        """Where links in mails lead. Never the host that a request named: whoever asks for
-        somebody else's recovery link could name their own.
+        """The base of links in mails. It is never the host of the request: an attacker who requests
+        somebody else's recovery link could set their own host.
         """
         return base_url(self._settings.public_url, self._settings.bind)
 
@@ -145,7 +145,7 @@ class Mail:
         return self._send_waited(to, account.invitation(self._clock(), link, inviter, days))
 
     def send_recovery(self, to: str, path: str) -> None:
-        """For the thread: nobody waits for the answer."""
+        """Called in the thread."""
         sent = self._send(to, account.recovery(self._clock(), f"{self.base}{path}"))
         if not sent.ok:
             log.warning("A recovery link could not be mailed: %s", sent.answer)

@@ -1,4 +1,4 @@
-"""Whether the servers behind a dashboard answer, for ``/readyz``, ``/metrics`` and ``doctor``."""
+"""Whether the remote servers answer, for ``/readyz``, ``/metrics`` and ``doctor``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
 LATE = N_("The server %(server)s did not answer in time.")
-ASKED_EVERY = 10.0  # seconds; whoever asks /readyz has no key, and must not ask others through us
+ASKED_EVERY = 10.0  # seconds: requests to /readyz need no key, and must not cause many others
 
 
 def faults(app: Flask) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sentences about the servers that do not answer: those that stop the service, because no
-    server answers, and those that do not. Needs an application context.
+    """Sentences about the servers that do not answer: first the faults, if no server answers, then
+    the warnings. Needs an application context.
     """
     stores = app.extensions["wakeful.store"].stores
     answers = cached_for(
@@ -34,13 +34,13 @@ def faults(app: Flask) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def ask(app: Flask, stores: Sequence[Any], seconds: float) -> dict[str, str | None]:
-    """What is wrong with each server, by its name: each is asked for one page of monitors, with its
-    key. None: it answers. Returns within ``seconds``.
+    """The fault of each server by its name, or None: each gets a request for one page of monitors,
+    with its key. Returns within ``seconds``.
     """
     pool = ThreadPoolExecutor(len(stores), "remote server")
     futures = {store.name: pool.submit(_fault_of, app, store) for store in stores}
     wait(futures.values(), seconds)
-    pool.shutdown(wait=False)  # what is late ends by itself: each request has a time limit
+    pool.shutdown(wait=False)  # late requests end by their own time limit
     return {
         name: future.result() if future.done() else _(LATE, server=name)
         for name, future in futures.items()

@@ -1,4 +1,4 @@
-"""URLs that are the same address: a monitor that checks one checks the other."""
+"""Different spellings of a URL: monitors of them make the same check."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_same(url: str, other: str) -> bool:
 
 
 def spellings(url: str) -> set[str]:
-    """What people type for this address, in lower case."""
+    """The usual spellings of this address, in lower case."""
     try:
         _, target = read_url(url)
     except ValueError:
@@ -35,6 +35,6 @@ def spellings(url: str) -> set[str]:
 
 
 def search_text(url: str) -> str:
-    """What every spelling of this address contains, for a search."""
+    """The text that every spelling of this address contains, for a search."""
     urls = sorted(spellings(url), key=len)
     return urls[0].partition("://")[2] or urls[0]

@@ -1,6 +1,6 @@
 """Whether the database accepts writes. Only a write shows that: a database that is locked, full or
-read-only still answers queries. On a full disk a small write may still fit, and a batch of results
-not, so the room is looked at too. Needs an application context.
+read-only still answers queries. On a full disk, a small write may succeed when a batch of results
+does not, so the free space is checked too. Needs an application context.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from app.i18n import _
 
 PROBE_EVERY = 5.0  # seconds between two attempts to write
 PROBE_SECONDS = 2.0  # how long one may take
-MIN_BYTES = 1 << 20  # a disk with less room is full
-# For so long after a failed write, silent checkers and workers are not reported: they could not
-# write either, and wait up to SQLite's busy timeout before they try again.
+MIN_BYTES = 1 << 20  # a disk with less free space is full
+# So long after a failed write, silent checkers and workers are not reported: they could not write
+# either, and wait up to SQLite's busy timeout before the next attempt.
 SETTLE_SECONDS = 15.0
 _PROBE = "wakeful.probe"
 
@@ -79,7 +79,7 @@ def _is_full() -> bool:
     try:
         disk = os.statvfs(os.path.dirname(path))
     except OSError:
-        return False  # the write has just shown what is wrong
+        return False  # the write has just shown the fault
     # Some file systems keep a part for root.
     blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail
     return blocks * disk.f_frsize < MIN_BYTES

@@ -1,7 +1,7 @@
 """The dashboard: server-rendered pages over the current store, a blueprint file for each resource.
 
-Views load, bind a form, act and redirect. They know forms, stores, records and stats, never the
-database and never the API.
+Views load, bind a form, act and redirect. They import forms, stores, records and stats, never the
+database or the API.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def init_app(app: Flask) -> None:
         PAGE_SIZES=PAGE_SIZES, MAX_NAME=MAX_NAME, CHANNELS=CHANNELS,
         CONDITION_LABELS=CONDITION_LABELS, KINDS=KINDS, assertion_words=assertions.words,
         kind_of=kind_of, is_heartbeat=is_heartbeat, kinds_with=kinds_with,
-        # Only its own server can say it of another machine.
+        # A remote server's own dashboard shows whether that machine can ping.
         why_no_ping=str if settings.store == "remote" else icmp.why_not,
         tell_places_apart=places.tell_apart, RETENTION_DAYS=settings.retention_days,
         own_place=settings.location, version=__version__,
@@ -84,7 +84,7 @@ def init_app(app: Flask) -> None:
 
 
 def _before_page() -> Any:
-    """What comes before each page, in order. The API has an order of its own."""
+    """Prepare each page, in this order. The API has another order."""
     if "api" in request.blueprints:
         return None
     language.choose()
@@ -95,7 +95,7 @@ def _before_page() -> Any:
 
 def _shared() -> dict[str, Any]:
     """The variables that every template has."""
-    # Not the proxy itself: a page looks at it some hundred times.
+    # Not the proxy itself, which is slow: a page reads it some hundred times.
     user = current_user._get_current_object() if current_user.is_authenticated else None
     extent = servers.extent() if user else Extent.BARE
     return {

@@ -1,5 +1,5 @@
-"""Forms about people, keys and this installation. Monitors, incidents and windows are in
-``app/forms``, because the API takes them too; these are the dashboard's alone.
+"""Forms about people, keys and this installation, which only the dashboard has. ``app/forms`` has
+the forms that the API has too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SCOPES = {
 
 
 class KeysOf(StrEnum):
-    """What becomes of the API keys of somebody who loses access."""
+    """What happens to the API keys of a person who loses access."""
 
     REVOKE = "revoke"
     MINE = "mine"
@@ -93,9 +93,7 @@ class PasswordTwiceForm(BrowserForm):
 
 
 def own_zone_field() -> Any:
-    """The time zone of a new account: with a script (zone.js) the browser's, and always to be
-    changed.
-    """
+    """The time zone of a new account. A script (zone.js) selects the browser's."""
     return Zone(
         _("Time zone"),
         required=True,
@@ -179,7 +177,9 @@ class PasswordForm(PasswordTwiceForm):
 
 
 class KeyEditForm(BrowserForm):
-    """What of a key can be changed. Its tag cannot: whoever has the key would reach more."""
+    """The fields of a key that can be changed. The tag cannot: the holder of the key would get
+    access to other monitors.
+    """
 
     name = Text(
         N_("Name"), required=True, limit=MAX_NAME,
@@ -219,7 +219,9 @@ def _from_slash(path: str) -> None:
 
 
 class TryForm(BrowserForm):
-    """A request to the API. The key has "secret" in its name: no error page shows or carries it."""
+    """A request to the API. The field of the key has "secret" in its name, so that no error page
+    shows it.
+    """
 
     api_target = Text(
         N_("Path, with its parameters"),
@@ -265,7 +267,7 @@ class InviteForm(BrowserForm):
 
 
 class JoinForm(PasswordTwiceForm):
-    """Somebody who was invited makes their account."""
+    """The account of an invited person."""
 
     name = person_name_field()
     password = new_password_field(N_("Password"))
@@ -310,7 +312,7 @@ class MailServerForm(BrowserForm):
     stored: Server | None = None
 
     @property
-    def keeps_password(self) -> bool:
+    def has_stored_password(self) -> bool:
         return self.stored is not None and self.stored.password is not None
 
     def check_cross_field(self) -> None:
@@ -319,8 +321,8 @@ class MailServerForm(BrowserForm):
             self.password.add_fault(_("A password needs a user name."))
             return
         # The stored password must not be sent to a server that it was not entered for.
-        keeps = self.keeps_password and self.user.data and not self.password.data
-        if keeps and stored and (stored.host, stored.user) != login:
+        uses_stored = self.has_stored_password and self.user.data and not self.password.data
+        if uses_stored and stored and (stored.host, stored.user) != login:
             self.password.add_fault(
                 _("Enter the password again: the host or the user name has changed.")
             )

@@ -40,7 +40,7 @@ _NEEDED = (
 
 
 class BulkForm(BrowserForm):
-    """What to do with the ticked monitors."""
+    """An action on the selected monitors."""
 
     ids = IdList(N_("Monitors"))
     everything = Switch(N_("All that match"), default=False)
@@ -68,7 +68,7 @@ class BulkForm(BrowserForm):
 
 
 class Upload(OneValue):
-    """A file that a person chose: its bytes; none if they chose none."""
+    """The bytes of an uploaded file; None without a file."""
 
     widget = widgets.FileInput()
 
@@ -78,7 +78,7 @@ class Upload(OneValue):
 
 
 class ImportForm(BrowserForm):
-    """Many monitors: lines, or a file. ``sealed``: the preview of a file, which is kept."""
+    """Many monitors: lines, or a file. ``sealed``: the previewed file, encrypted in the page."""
 
     sealed = ""
 
@@ -113,7 +113,8 @@ class ImportForm(BrowserForm):
     def sends_file(self) -> bool:
         return self.file.data is not None
 
-    def keeps_file(self) -> bool:
+    def uses_sealed_file(self) -> bool:
+        """Whether to import the previewed file: there is one, and no other file or lines."""
         return bool(self.sealed) and not self.sends_file() and not (self.urls.data or "").strip()
 
     def source(self) -> Any:
@@ -121,9 +122,9 @@ class ImportForm(BrowserForm):
         return self.file if self.sends_file() else self.urls
 
     def shared(self) -> ImportDefaults:
-        """What every monitor gets."""
+        """The values that every monitor gets."""
         tags = self.tags.data if "tags" in self else ()
-        return ImportDefaults(self.interval.data, tags, self.ticked())
+        return ImportDefaults(self.interval.data, tags, self.chosen_contacts())
 
-    def ticked(self) -> Sequence[str]:
+    def chosen_contacts(self) -> Sequence[str]:
         return self.contacts.data if "contacts" in self else ()

@@ -238,7 +238,7 @@ def test_another_zone(
 
 
 def test_bars_that_are_kept_are_those_that_would_be_drawn(reader: Reader, store: LocalStore):
-    kept = BarsCache(most=2)
+    kept = BarsCache(limit=2)
     component = reader.page().components[0]
     first = kept.of(component)
     assert first == bars(component.days, component.uptime)

@@ -67,12 +67,12 @@ def test_browsers_get_it_compressed_and_others_as_it_is(app: Flask, client: Flas
     make_page(app, [make_shown(app)])
 
     plain = client.get("/status/example")
-    packed = client.get("/status/example", headers={"Accept-Encoding": "br, gzip"})
+    compressed = client.get("/status/example", headers={"Accept-Encoding": "br, gzip"})
     refused = client.get("/status/example", headers={"Accept-Encoding": "gzip;q=0"})
     head = client.head("/status/example")
 
-    assert gzip.decompress(packed.data) == plain.data == refused.data
-    assert packed.headers["Vary"] == plain.headers["Vary"] == "Accept-Encoding"
+    assert gzip.decompress(compressed.data) == plain.data == refused.data
+    assert compressed.headers["Vary"] == plain.headers["Vary"] == "Accept-Encoding"
     assert head.headers["Content-Length"] == str(len(plain.data))
     assert head.data == b""
 

@@ -91,8 +91,11 @@ def test_what_is_confirmed_is_what_was_shown_also_where_a_part_was_allowed(app):
     form = token(admin.open("/monitors/new")) | {"allow": ["127.0.0.0/8", "10.0.0.0/8"]}
     page = admin.client.post("/monitors/new", data=form).text
     assert ("127.0.0.0/8" in page, "10.0.0.0/8" in page) == (True, False)
-    carried = re.search('name="carried"[^>]* value="([^"]+)"', page)
-    form = token(admin.open("/monitors/new")) | {"carried": carried[1], "your_password": PASSWORD}
+    carried = re.search('name="sealed_form"[^>]* value="([^"]+)"', page)
+    form = token(admin.open("/monitors/new")) | {
+        "sealed_form": carried[1],
+        "your_password": PASSWORD,
+    }
     admin.client.post("/monitors/new", data=form)
     assert allowed(app) == "127.0.0.0/30, 127.0.0.0/8"
 

@@ -102,7 +102,7 @@ def test_no_name_covers_another_or_is_crossed_by_a_line(drawn):
 def test_names_of_markers_far_apart_stand_in_one_row():
     lines = marker_lines([(100, "a" * 40, "t"), (500, "b", "t"), (890, "c", "t")], 900,
                          Lettering(8, 14))  # fmt: skip
-    assert [(line.row, line.y, line.left) for line in lines] == [
+    assert [(line.row, line.y, line.is_left) for line in lines] == [
         (0, -14, False), (0, -14, False), (0, -14, True),
     ]  # fmt: skip
     assert len(lines[0].name) == 24

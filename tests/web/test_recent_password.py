@@ -49,7 +49,7 @@ def emails(app):
 
 
 def carried(visitor):
-    return dict(visitor.form_with("Add a person")[0].values)["carried"]
+    return dict(visitor.form_with("Add a person")[0].values)["sealed_form"]
 
 
 def add(visitor, email="eve@wakeful.test"):
@@ -257,7 +257,7 @@ def test_a_late_answer_to_another_tab_does_not_bring_the_old_cookie_back(late):
 
 def post(visitor, path, text, password=PASSWORD):
     """The asking page's answer, with another carried form or to another address."""
-    fields = {"carried": text, "your_password": password} | token(visitor.open("/people/new"))
+    fields = {"sealed_form": text, "your_password": password} | token(visitor.open("/people/new"))
     return visitor.client.post(path, data=fields)
 
 
@@ -277,7 +277,7 @@ def test_it_is_void_elsewhere_and_for_others(app, late, form):
         *((late, "/people/new", made_up) for made_up in ("", "gAAAAA" + 100 * "x", "ü")),
     ):
         assert post(visitor, path, text).status_code == 403, (path, text[:9])
-    without_token = {"carried": form, "your_password": PASSWORD}
+    without_token = {"sealed_form": form, "your_password": PASSWORD}
     assert late.client.post("/people/new", data=without_token).status_code == 400
     assert emails(app) == {"admin@wakeful.test", "bob@wakeful.test"}
 
@@ -301,7 +301,7 @@ def test_it_is_worth_nothing_once_the_role_is_lost(app, late, form):
     with app.app_context():
         db.session.get(PersonRow, 1).role = Role.VIEWER  # as if no session had ended
         db.session.commit()
-    fields = {"carried": form, "your_password": PASSWORD} | token(late.open("/profile"))
+    fields = {"sealed_form": form, "your_password": PASSWORD} | token(late.open("/profile"))
     assert late.client.post("/people/new", data=fields).status_code == 403
     assert emails(app) == {"admin@wakeful.test"}
 

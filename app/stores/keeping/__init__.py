@@ -1,1 +1,1 @@
-"""Backups: what is in one, and how one is made (decision 16)."""
+"""Make and read backups (decision 16)."""

@@ -1,7 +1,5 @@
 """The file of a backup: a gzipped tar with a manifest, the database and the secret key. It may be
-encrypted.
-
-``tar xzf`` unpacks one that is not.
+encrypted; otherwise ``tar xzf`` unpacks it.
 """
 
 from __future__ import annotations
@@ -40,9 +38,9 @@ NOT_OURS = N_("This file is not a backup of Wakeful.")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup says of itself. ``database``: the kind, a key of DATABASES. ``revision``: the
-    number of its last migration. ``made_at``: UTC, as ISO 8601. ``with_key``: whether the secret
-    key is inside. ``sha256``: of the database's file, in hex.
+    """The description of a backup. ``database``: the kind, a key of DATABASES. ``revision``: the
+    number of its last migration. ``made_at``: UTC, as ISO 8601. ``with_key``: whether it has the
+    secret key. ``sha256``: of the database's file, in hex.
     """
 
     database: str
@@ -55,7 +53,7 @@ class Manifest:
 
 
 def write(file: BinaryIO, manifest: Manifest, database: Path, key: str, passphrase: str) -> None:
-    """Write the backup into ``file``. ``passphrase``: "" for one that is not encrypted."""
+    """Write the backup to ``file``. ``passphrase``: empty for a backup that is not encrypted."""
     stream = cast(BinaryIO, sealed.Sealer(file, passphrase)) if passphrase else file
     with (
         gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6) as packed,
@@ -99,7 +97,7 @@ def unpack(file: BinaryIO, folder: Path, passphrase: str) -> tuple[Manifest, Pat
             stream = io.BufferedReader(sealed.Opener(file, passphrase))
         with gzip.GzipFile(fileobj=stream, mode="rb") as plain:
             contents = _members(plain, folder)
-            plain.read()  # to the end: what was cut off behind the last member is noticed too
+            plain.read()  # to the end, to notice a file that was cut after the last member
         return contents
 
 
@@ -145,7 +143,7 @@ def _manifest(member: tarfile.TarInfo, raw: bytes) -> Manifest:
 
 
 def _copied(content: BinaryIO, path: Path) -> str:
-    """Write the content to a new file that only its owner reads; its SHA-256."""
+    """Write the content to a new file that only its owner can read. Return its SHA-256."""
     digest = hashlib.sha256()
     with new_private_file(path) as file:
         while piece := content.read(PIECE):

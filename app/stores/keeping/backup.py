@@ -1,5 +1,5 @@
-"""Make a backup while everything runs: ``wakeful backup``, and the button of the settings. Needs an
-application context.
+"""Make a backup while the service runs, for ``wakeful backup`` and the button in the settings.
+Needs an application context.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ EXISTS = N_("%(file)s exists already. Choose another name.")
 
 
 def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bool = True) -> None:
-    """Write a backup to the new file ``target``, which only its owner can read. ``passphrase``: ""
-    for one that is not encrypted. Raises WakefulError; then there is no file.
+    """Write a backup to the new file ``target``, which only its owner can read. ``passphrase``:
+    empty for a backup that is not encrypted. Raises WakefulError and then leaves no file.
     """
     if target.exists():
         raise WakefulError(_(EXISTS, file=target))
@@ -67,7 +67,7 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
 
 
 def opened(settings: Settings) -> BinaryIO:
-    """A new backup as an open file without a name: it is gone once it is closed. Raises
+    """A new backup as an open file without a name, which is deleted when it is closed. Raises
     WakefulError.
     """
     folder = settings.instance
@@ -81,14 +81,16 @@ def opened(settings: Settings) -> BinaryIO:
 
 
 def _forget_left(folder: Path) -> None:
-    """Delete what downloads left behind whose process was killed in the middle."""
+    """Delete the files of downloads whose process was killed."""
     for left in folder.glob(f"{DOWNLOAD}*"):
         if time.time() - left.stat().st_mtime > LEFT_AFTER_SECONDS:
             shutil.rmtree(left, ignore_errors=True)
 
 
 def _check_room(folder: Path) -> None:
-    """The database may be on the same disk: if a download filled it, no check could be stored."""
+    """Raise WakefulError if the disk has too little free space: the database may be on it, and if a
+    download filled the disk, no check could be stored.
+    """
     if db.engine.dialect.name != "sqlite" or not db.engine.url.database:
         return
     needed = 2 * Path(db.engine.url.database).stat().st_size  # a copy, and the backup of it
@@ -96,7 +98,7 @@ def _check_room(folder: Path) -> None:
 
 
 def _move_into_place(unfinished: Path, target: Path) -> None:
-    """Give the file its name, unless another one has got it meanwhile."""
+    """Give the file its name, unless there is such a file meanwhile."""
     try:
         os.link(unfinished, target)
     except FileExistsError:
@@ -123,7 +125,7 @@ def _writing(target: Path) -> Iterator[None]:
 
 
 def _copy(path: Path) -> None:
-    """Copy the database as it is at one moment: what is not in its file yet is included."""
+    """Copy the database at one moment, with the changes that are only in its log."""
     if db.engine.dialect.name == "postgresql":
         postgres.dump(db.engine.url, path)
         return
@@ -137,7 +139,7 @@ def _copy(path: Path) -> None:
 
 @contextmanager
 def _damage_reported() -> Iterator[None]:
-    """A file may be too damaged to be opened, or for its tables to be listed."""
+    """Raise WakefulError for a file that is too damaged to be opened or read."""
     try:
         yield
     except DBAPIError as fault:
@@ -154,7 +156,7 @@ def _damaged(damage: str) -> WakefulError:
 
 
 def damage_of(path: Path) -> str:
-    """What SQLite finds wrong with a database, in its words; "" if nothing."""
+    """The fault that SQLite reports for a database; empty if there is none."""
     with closing(sqlite3.connect(path)) as connection:
         try:
             (report,) = connection.execute("PRAGMA integrity_check(1)").fetchone()

@@ -18,7 +18,7 @@ NO_PROGRAM = N_(
     "%(program)s was not found. Install PostgreSQL's client programs, in a version that is not"
     " older than the server's."
 )
-# What the database holds is ours, whoever owns it there.
+# A restored database belongs to the user of this installation, whoever owned the original.
 OURS = ("--no-owner", "--no-privileges")
 
 
@@ -60,8 +60,8 @@ def _run(program: str, options: Sequence[str], url: URL | None) -> None:
 
 
 def _target(url: URL) -> tuple[list[str], dict[str, str]]:
-    """The option that names the database, and the variable with the password: everybody on the
-    machine can read the arguments of a program.
+    """The option with the name of the database, and the variable with the password, which must not
+    be an argument: everybody on the machine can read the arguments of a program.
     """
     words = url.translate_connect_args(username="user", database="dbname") | dict(url.query)
     password = words.pop("password", None)

@@ -22,7 +22,7 @@ HEADER = bindings.crypto_secretstream_xchacha20poly1305_HEADERBYTES
 MORE = bindings.crypto_secretstream_xchacha20poly1305_TAG_MESSAGE
 LAST = bindings.crypto_secretstream_xchacha20poly1305_TAG_FINAL
 SALT = pwhash.argon2id.SALTBYTES
-# About half a second, and memory that a small server has: it goes on checking meanwhile.
+# About half a second, with little memory, because a small server goes on checking meanwhile.
 PASSES, MEMORY = 6, 64 * 1024 * 1024
 
 

@@ -1,10 +1,10 @@
-"""How much an agent may send: whoever has stolen its token floods neither the database nor its disk
-nor the threads of the web server.
+"""Limits on what an agent may send: somebody who has stolen its token must not flood the database,
+its disk or the threads of the web server.
 
-A place may bring ``ROOM`` times the results that its monitors make, so an agent that was cut off
-for a day has delivered after 76 minutes (1440 / (ROOM - 1)), beside what it goes on to check. The
-windows are short, because new results wait with the rest until the next window begins. Needs an
-application context.
+A place may send ``ROOM`` times the results that its monitors make. So an agent that was cut off for
+a day has sent its results after 76 minutes (1440 / (ROOM - 1)), besides new ones. The windows are
+short, because new results wait behind old ones until the next window begins. Needs an application
+context.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MIN_KIB = 2_048  # two requests as large as the server reads
 KIB_OF_A_RESULT = 4
 RESULTS_OF_A_REQUEST = 50  # an agent sends up to 200, but fewer with long evidence
 CACHE_SECONDS = 10.0  # how long the budget of a place is cached
-SHARES = 100  # of a budget: what a process takes at once and may leave
+SHARES = 100  # a process takes this part of a budget at once, and may not use all of it
 TOO_MUCH = N_(
     "The agent of %(place)s sends too much: at most %(requests)s requests, %(results)s results and"
     " %(kib)s KiB in %(window)s s. Send the rest in %(reset)s s."
@@ -41,7 +41,7 @@ TOO_MUCH = N_(
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a place may send in a window."""
+    """The limits of a place in one window."""
 
     requests: int
     results: int
@@ -59,7 +59,7 @@ def budget_of(results: float) -> Budget:
 
 
 class Budgets:
-    """The budgets of all places. Each method counts, and raises Throttled over the budget."""
+    """The budgets of all places. Each method counts, and raises Throttled above the budget."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

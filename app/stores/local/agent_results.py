@@ -1,13 +1,13 @@
-"""Take the results that an agent brings.
+"""Store the results that an agent sends.
 
-An agent checks on its own schedule, behind any NAT, and may be cut off for hours. So each of its
-results names monitor and time, is taken once, and is judged only while it is recent and newer than
-what was judged before of its place. The others correct the figures (``recorder.record_late``).
+An agent checks on its own schedule and may be cut off for hours. So each of its results has monitor
+and time, is stored once, and is judged only if it is recent and newer than the last judged result
+of its place. Other results correct the figures (``recorder.record_late``).
 
-Two web processes may take the same results at once: an agent that waits for too long sends them
-again. Nothing prevents that, because the monitor's generation decides: a result is judged by the
-process that finds the generation as it has read it. The other process reads the monitor again, and
-leaves out the results that have been judged meanwhile. Needs an application context.
+Two web processes may handle the same results at once, because an agent that waits for too long
+sends them again. The monitor's generation decides: the process that finds the generation unchanged
+judges the result. The other process reads the monitor again, and leaves out the results that were
+judged meanwhile. Needs an application context.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ T = TypeVar("T")
 BUSY = N_(
     "Another request of the agent of %(place)s is being answered. Send this one again in a second."
 )
-# Results of one monitor in a request that are judged, each in a transaction of its own. While a
+# Results of one monitor in a request that are judged, each in its own transaction. While a
 # result counts (two intervals and the time limit), an agent makes four checks by its schedule, and
 # repeats each of them until a failure is confirmed. Every 10 s, it makes nine, and most repeats are
 # among them. Twice as many, because it also repeats checks that found no network, and makes those
 # that people ask for.
 MAX_JUDGED = 2 * 4 * (1 + CONFIRMATIONS[1])
-# How often results are judged whose monitors change just then, before the request is throttled.
+# How often results are judged again whose monitors change meanwhile, before Throttled is raised.
 TRIES = 3
 OLDEST = KEPT + timedelta(hours=1)  # an agent looks for old results every ten minutes
 
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """A result as an agent sent it. ``made_for``: when the monitor, as the agent knew it, was last
-    changed (ms).
+    """A result of an agent. ``made_for``: the time of the monitor's last change (ms) that the agent
+    had received.
     """
 
     outcome: Outcome
@@ -102,10 +102,10 @@ def busy(place: AgentPlace) -> Throttled:
 
 
 class ResultIntake:
-    """The results of one request, while they are taken.
+    """The processing of the results of one request.
 
-    ``standings``: by id, of each monitor that a result counts for, also if it was judged before:
-    the agent did not get that answer, and would not know that the check is to be repeated.
+    ``standings``: by id, of each monitor with a valid result, also one that was judged already: the
+    agent may have missed that answer, and needs to know whether to repeat the check.
     """
 
     def __init__(self, place: AgentPlace, now: datetime) -> None:
@@ -124,13 +124,15 @@ class ResultIntake:
 
     @property
     def has_votes(self) -> bool:
-        """Whether a result that was taken is a vote of its place: judged, or late and still one."""
+        """Whether one of the results is a vote of its place: a judged one, or a late one that still
+        counts.
+        """
         return bool(self._judged or self._voting)
 
     def take(self, sent: Sequence[AgentResult]) -> None:
-        """Record each result, or refuse it for good, also if a fault of ours prevents recording it.
-        Raises Throttled if some were not judged, because their monitors changed during each
-        attempt. The agent sends all again then, and what is recorded already is left out.
+        """Record each result, or refuse it for good, also if it cannot be recorded because of a
+        bug. Raises Throttled if some were not judged, because their monitors changed during each
+        attempt. The agent then sends all again, and the recorded ones are left out.
         """
         # A deleted place may have had the same name.
         journal.cache_location_id(self._place.name, self._place.id)
@@ -153,8 +155,8 @@ class ResultIntake:
         were read.
         """
         rows = _monitor_rows(self._place.id, {result.monitor_id for result in sent})
-        # An agent keeps results for a day; what is older could only fill years of figures. A result
-        # from further in the future would hide all later ones.
+        # An agent keeps results for a day: older ones could only be forged. A result from further
+        # in the future would hide all later ones.
         oldest, newest = self._now - OLDEST, believable(self._now)
         of_place = [
             result for result in sent if result.monitor_id in rows and oldest <= result.at <= newest
@@ -169,7 +171,7 @@ class ResultIntake:
         return unjudged
 
     def _divide(self, of_monitor: Sequence[AgentResult], row: Any) -> list[AgentResult]:
-        """Set aside the results of a monitor that come too late. Returns those that are judged."""
+        """Collect the late results of a monitor. Return those to judge."""
         judged, late = _divided(of_monitor, row, self._now)
         self._outdated += len(of_monitor) - len(judged) - len(late)
         if voting := [result for result in late if _has_vote(result, row, self._now)]:
@@ -182,8 +184,8 @@ class ResultIntake:
 
     def _correct(self) -> None:
         """Correct the figures by late results."""
-        # Results that were judged before are among them: the server may have been stopped just
-        # then.
+        # Results that were judged before are among them: the server may have been stopped before it
+        # recorded them.
         judged = [*self._judged, *self._voting]
         late = [(result, True) for result in self._late] + [(result, False) for result in judged]
         late.sort(key=lambda pair: pair[0].monitor_id)  # parts have all results of a monitor
@@ -203,7 +205,7 @@ class ResultIntake:
     def _judge(
         self, results: Sequence[AgentResult], generations: dict[int, int], tokens: Mapping[int, int]
     ) -> list[AgentResult]:
-        """Judge one result of each monitor. Returns those that were dropped."""
+        """Judge one result of each monitor. Return those that were not judged."""
         dropped: list[AgentResult] = []
 
         def record(part: Sequence[AgentResult]) -> None:
@@ -213,8 +215,8 @@ class ResultIntake:
         return dropped
 
     def _record_apart(self, record: Callable[[Sequence[T]], None], results: Sequence[T]) -> list[T]:
-        """Record all together or, if that fails, in halves of halves, so that one bad result costs
-        no other. Returns those that cannot be recorded.
+        """Record all results at once or, if that fails, by repeated halving, so that one bad result
+        does not affect others. Return those that cannot be recorded.
         """
         if not results:
             return []
@@ -317,8 +319,8 @@ def _divided(
 
 
 def _has_vote(result: AgentResult, row: Any, now: datetime) -> bool:
-    """Whether a result is the vote of its place, if it is its newest. A result from before a pause,
-    or before a change of what the votes make of it, is none.
+    """Whether a result can be the vote of its place. A result from before a pause, or from before a
+    change of the check or of the rule, cannot.
     """
     if row.paused or now - result.at > vote_lasts(row):
         return False
@@ -328,8 +330,8 @@ def _has_vote(result: AgentResult, row: Any, now: datetime) -> bool:
 
 def _is_newer(result: AgentResult, row: Any, now: datetime) -> bool:
     """Whether a result is newer than the one of its place that was judged last, if there is one."""
-    before: datetime | None = row.checked_at
-    return before is None or result.at > before or before > believable(now)
+    judged_at: datetime | None = row.checked_at
+    return judged_at is None or result.at > judged_at or judged_at > believable(now)
 
 
 def _tokens(place: int) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""The server's side of agents: their requests. ``agent_results`` takes what they bring.
+"""The requests of agents. ``agent_results`` handles their results.
 
 Needs an application context.
 """
@@ -39,7 +39,7 @@ OTHER_KEY = N_(
     "place and start the agent with it."
 )
 MAX_CHANGES = 5_000  # with more, the agent reads everything again
-SIGN_SECONDS = 2.0  # how often a request is written down as a sign of life
+SIGN_SECONDS = 2.0  # between two writes of a place's last request
 
 
 class LocalAgents:
@@ -78,8 +78,8 @@ class LocalAgents:
         return {"location": place.name, "confirm_seconds": self._confirm_seconds}
 
     def assigned(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
-        """What the agent has to check: all of it, or what has changed ``since`` a number. Only the
-        agent can read it. Raises Conflict and Throttled.
+        """The monitors to check, encrypted for the agent: all of them, or those that have changed
+        ``since`` a number. Raises Conflict and Throttled.
         """
         if place.public_key is None:
             raise Conflict(_("Send your public key first."))
@@ -113,8 +113,8 @@ class LocalAgents:
         return {monitor_id for _number, monitor_id in newer}
 
     def take(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Take results. Returns how many were taken and refused, the standing of each monitor that
-        one of them counts for, and the number of the newest change. Raises Invalid and Throttled.
+        """Store results. Return how many were stored and refused, the standings of their monitors,
+        and the number of the newest change. Raises Invalid and Throttled.
         """
         intake = ResultIntake(place, datetime.now(UTC))
         with self._one_at_a_time(place):
@@ -134,8 +134,8 @@ class LocalAgents:
     @contextmanager
     def _one_at_a_time(self, place: AgentPlace) -> Iterator[None]:
         """Allow one long request of a place at a time. An agent may repeat a request before the
-        first has ended. The second is refused and does not wait: requests of one place would take
-        all threads of the web server.
+        first has ended. The second is refused and does not wait: otherwise requests of one place
+        could occupy all threads of the web server.
         """
         lock = self._locks[place.id]
         if not lock.acquire(blocking=False):

@@ -1,9 +1,8 @@
-"""The local store as an API key sees it that is bound to a tag (decision 15).
+"""The local store for an API key that is bound to a tag (decision 15).
 
-It has the monitors with the tag, and what belongs to them: incidents, results, certificates,
-places, deliveries, checks and test alerts. Everything else is denied, also what is added later: a
-resource that is not named here raises Denied. What belongs to other monitors does not exist for the
-key.
+It has the monitors with the tag, and their incidents, results, certificates, places, deliveries,
+checks and test alerts. Any other resource, also one that is added later, raises Denied. For records
+of other monitors, it raises NotFound.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class _Tag:
         self.name = name
 
     def among(self, ids: Iterable[int | None]) -> set[int]:
-        """The monitors, of these, with the tag."""
+        """Those of the monitors that have the tag."""
         wanted = [id for id in ids if id is not None and fits(id)]
         monitors = select(MonitorRow.id).where(MonitorRow.id.in_(wanted), tagged([self.name]))
         return set(db.session.scalars(monitors)) if wanted else set()
@@ -70,8 +69,8 @@ class _Tag:
             raise NotFound("monitor", monitor_id)
 
     def keep_among(self, session: DbSession, ids: Iterable[int | None]) -> set[int]:
-        """Like ``among``; until the transaction ends, nobody takes the tag off these monitors. The
-        rows are locked in one order: two requests for the same monitors would wait for each other.
+        """Like ``among``, with locks, so that nobody removes the tag before the transaction ends.
+        The rows are locked in one order, so that two requests cannot wait for each other.
         """
         wanted = [id for id in ids if id is not None and fits(id)]
         monitors = select(MonitorRow.id).where(MonitorRow.id.in_(wanted)).order_by(MonitorRow.id)
@@ -79,13 +78,13 @@ class _Tag:
         return self.among(wanted)
 
     def keep(self, session: DbSession, monitor_id: int | None, kind: str, id: int) -> None:
-        """``keep_among`` for what belongs to one monitor. Raises NotFound for this kind and id."""
+        """``keep_among`` for a record of one monitor. Raises NotFound for this kind and id."""
         if monitor_id not in self.keep_among(session, [monitor_id]):
             raise NotFound(kind, id)
 
     def is_slug_of_others(self, slug: str) -> bool:
-        """Whether a heartbeat without the tag has it: a second would make it ambiguous for keys
-        that see both.
+        """Whether a heartbeat without the tag has this slug: with a second one, the slug would be
+        ambiguous for other keys.
         """
         state = HeartbeatStateRow
         others = (
@@ -96,7 +95,7 @@ class _Tag:
         return db.session.scalar(others.limit(1)) is not None
 
     def shown(self, monitors: Sequence[Monitor]) -> Sequence[Monitor]:
-        """The monitors without what they are reached through and the key must not see."""
+        """The monitors without the parents that the key must not see."""
         named = {id for monitor in monitors for id in (*monitor.depends_on, monitor.behind_id)}
         tagged_ids = self.among(named)
         return [
@@ -115,8 +114,8 @@ def _without_others(monitor: Monitor, tagged_ids: Collection[int]) -> Monitor:
 
 
 class _Part:
-    """What a key may do with one resource, ``inner``: the methods here, and those of
-    ``of_monitor``, whose first argument is the id of a monitor, or a query with one. All others
+    """One resource for a key. ``inner``: the unlimited one. Allowed are the methods of this class
+    and ``of_monitor``, whose first argument is the id of a monitor, or a query with one. All others
     raise Denied.
     """
 
@@ -174,8 +173,8 @@ class _Monitors(_Part):
         return self._inner.overview(self._bound(query))
 
     def _bound(self, query: MonitorQuery) -> MonitorQuery:
-        """The query for monitors with the tag. What is reached through one without it is not said,
-        as ``depends_on`` does not name it.
+        """The query for monitors with the tag. A parent without the tag has no children here, as
+        ``depends_on`` does not show it.
         """
         parent = query.depends_on
         if parent is not None and not self._tag.has(parent):
@@ -228,8 +227,8 @@ class _Monitors(_Part):
         return self._fault(fields, fields.get("slug") or slugs.of_heartbeat(str(fields["name"])))
 
     def _fault(self, fields: Fields, new_slug: str | None) -> Invalid | None:
-        """Why the key may not store this: without the tag, behind monitors without it, or with the
-        slug of one.
+        """Why the key may not store this: it lacks the tag, it depends on monitors without the tag,
+        or it has the slug of one.
         """
         tags, parents = fields.get("tags"), fields.get("depends_on")
         if self._tag.name not in (tags or ()):
@@ -330,7 +329,7 @@ class _Deliveries(_Part):
 
 
 def _without_message(delivery: Delivery) -> Delivery:
-    """The message names other monitors that are down."""
+    """The delivery without its message, which may name other monitors."""
     return replace(delivery, message=None)
 
 
@@ -341,8 +340,8 @@ class _Contacts(_Part):
         return [name for name in self._inner.defaults() if self.exists(name)]
 
     def exists(self, value: str) -> bool:
-        """Whether a monitor with the tag has this contact. From their numbers, a key could read the
-        names of all others.
+        """Whether a monitor with the tag has this contact. Otherwise a key could find out the names
+        of all contacts.
         """
         id = self._inner.id_of(value)
         if id is None:

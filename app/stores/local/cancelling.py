@@ -1,7 +1,7 @@
-"""Cancel entries of calendars, which remove only an entry that the feed says is cancelled.
+"""Cancel entries of calendars: a calendar removes an entry only if the feed has it as cancelled.
 
-Each function joins the caller's transaction. A cancelled entry keeps nothing but its times: its
-name may be that of something that the page shows no more.
+Each function joins the caller's transaction. A cancelled entry has only its times, because the page
+must no longer show its name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def cancel_window(session: AnySession, row: MaintenanceWindowRow, now: datetime)
 def keeping_calendars(
     session: AnySession, page_ids: Collection[int], now: datetime
 ) -> Iterator[None]:
-    """``renumbering``; and cancel what the changes inside take out of these pages' calendars."""
+    """``renumbering``, and cancel the entries that the changes inside remove from the calendars of
+    these pages.
+    """
     with renumbering(session, page_ids, now) as before:
         yield
         session.flush()
@@ -63,8 +65,8 @@ def keeping_calendars(
 def renumbering(
     session: AnySession, page_ids: Collection[int], now: datetime
 ) -> Iterator[dict[int, list[PublicWindow]]]:
-    """An entry of these pages' calendars that changes inside gets a higher SEQUENCE than calendars
-    have; a cancelled entry that is stored again is no longer cancelled.
+    """Give an entry of these pages' calendars that changes inside a higher SEQUENCE. An entry that
+    is stored again is no longer cancelled.
     """
     before = {page.id: upcoming(session, page, now) for page in _pages(session, page_ids)}
     yield before

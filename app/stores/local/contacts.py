@@ -1,4 +1,4 @@
-"""Contacts in the local database, and which monitors use them (decision 13)."""
+"""Contacts in the local database, and the monitors that use them (decision 13)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
         return columns
 
     def check(self, session: DbSession, row: ContactRow) -> None:
-        """Two updates at once, each valid by itself, may together be invalid."""
+        """Validate the row again, because two valid updates may combine into an invalid contact."""
         if faults := quiet_hours(row.quiet_start, row.quiet_end):
             raise Invalid({name: [sentence] for name, sentence in faults})
 
@@ -148,8 +148,8 @@ def alerts_with_contacts(own: Mapping[int, Sequence[Pair]]) -> Mapping[int, tupl
 
 
 def contact_finder(session: DbSession) -> Callable[[str], int | None]:
-    """A function that finds the contact of a name or an id, each value once, for alerts that are
-    stored in this transaction: until it ends, nobody deletes the contact.
+    """A function that returns the id of the contact with a name or an id, cached. It locks the
+    contact, so that nobody deletes it before the transaction ends.
     """
 
     @cache
@@ -161,7 +161,7 @@ def contact_finder(session: DbSession) -> Callable[[str], int | None]:
 
 
 def positions_of(find: Callable[[str], int | None], alerts: Sequence[Pair]) -> dict[int, int]:
-    """The contacts that alerts name, and where each is among them. Raises Invalid."""
+    """The contacts in alerts, each with its index. Raises Invalid."""
     positions: dict[int, int] = {}
     for position in contact_positions(alerts):
         id = find(alerts[position].value)
@@ -172,7 +172,7 @@ def positions_of(find: Callable[[str], int | None], alerts: Sequence[Pair]) -> d
 
 
 def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
-    """Set the contacts of a monitor to those that its alerts name. Raises Invalid."""
+    """Set the contacts of a monitor to those in its alerts. Raises Invalid."""
     member = MonitorContactRow
     own = select(member.contact_id).where(member.monitor_id == monitor_id)
     if contact_positions(alerts) or session.scalar(own.limit(1)) is not None:
@@ -188,8 +188,8 @@ def add(
     positions: Mapping[int, Mapping[int, int]],
     before: Mapping[int, Collection[int]],
 ) -> None:
-    """Set the contacts of monitors, by id, as ``positions_of`` gives them. ``before``: those that
-    each monitor had, and no longer has. The audit log gets what changed.
+    """Set the contacts of monitors. ``positions``: by monitor, from ``positions_of``. ``before``:
+    the earlier contacts of each monitor. Changes go to the audit log.
     """
     rows = [(id, *entry) for id, contacts in positions.items() for entry in contacts.items()]
     bulk_insert(session, MonitorContactRow, ("monitor_id", "contact_id", "position"), rows)
@@ -207,8 +207,8 @@ def add(
 
 
 def _lock_contacts(session: DbSession) -> None:
-    """Until the transaction ends, nobody else changes which monitors use which contacts: PostgreSQL
-    would end one of two that replace each other's contacts as a deadlock.
+    """Lock the contacts of all monitors until the transaction ends: otherwise two transactions that
+    replace each other's contacts would be a deadlock in PostgreSQL.
     """
     locks.take_lock(session, locks.Lock.CONTACTS)
 
@@ -217,13 +217,13 @@ def _lock_contacts(session: DbSession) -> None:
 
 
 def _find(session: Any, value: str, *, lock: bool = False) -> int | None:
-    """The id of the contact of this name, ignoring case, or else with this id."""
+    """The id of the contact with this name, ignoring case, or with this id."""
     ways = [ContactRow.name_folded == value.strip().casefold()]
     if value.isascii() and value.isdigit() and len(value) < 19:
         ways.append(ContactRow.id == int(value))
     for way in ways:
         query = select(ContactRow.id).where(way)
-        # A transaction that uses a contact waits for one that deletes it, and the other way round.
+        # A transaction that uses a contact and one that deletes it wait for each other.
         id = session.scalar(query.with_for_update(read=True, key_share=True) if lock else query)
         if id is not None:
             return int(id)
@@ -246,7 +246,7 @@ def _replace(session: DbSession, id: int, value: str) -> str:
         raise Invalid({"replace_with": [_(ITSELF)]})
     _replace_in_reports(session, id, other_id)
     member = MonitorContactRow
-    # Wait for monitors that are being deleted, in the same order as everybody.
+    # Wait for monitors that are being deleted, in the common order of locks.
     users = select(member.monitor_id).where(member.contact_id == id)
     session.execute(
         select(MonitorRow.id)
@@ -264,7 +264,7 @@ def _replace(session: DbSession, id: int, value: str) -> str:
 
 
 def _replace_in_reports(session: DbSession, id: int, other_id: int) -> None:
-    """The other contact gets each report once. A report that it gets already is deleted with the
+    """Give the reports to the other contact. A report that it already gets is deleted with the
     contact.
     """
     contact_id = ReportMailRow.contact_id

@@ -47,8 +47,8 @@ from app.stores.local.bound import BoundStore
 from app.stores.local.part import LocalPart, lock_monitor, require_monitor
 from app.stores.local.search import fits
 
-AMBIGUOUS = "ambiguous slug"  # as healthchecks says it
-# Pings create no heartbeat beyond so many: whoever finds a ping key could fill the database.
+AMBIGUOUS = "ambiguous slug"  # the text of healthchecks
+# Pings create at most so many heartbeats: somebody with a ping key could fill the database.
 MAX_CREATED, TOO_MANY = 1_000, "too many heartbeats"
 MAX_WRONG, WINDOW_SECONDS = 60, 60  # names that nothing has, of one address
 # While so many pings arrive that each pause brings more, they are stored together.
@@ -66,12 +66,12 @@ _WITH_TOKENS = select(_STATE.c.monitor_id, _STATE.c.token_hash).where(
 
 
 def token_hash(token: str) -> str:
-    """The hash by which the heartbeat of a token is found."""
+    """The stored hash of a token."""
     return keyed_hash("ping", token)
 
 
 def new_token(session: DbSession, wanted: str | None) -> str:
-    """The secret of a new heartbeat: the ``wanted`` one, or a random one. Raises Invalid if another
+    """The token of a new heartbeat: ``wanted``, or a random one. Raises Invalid if another
     heartbeat has it.
     """
     if wanted is None:
@@ -84,7 +84,7 @@ def new_token(session: DbSession, wanted: str | None) -> str:
 
 
 def with_slug(fields: Fields) -> dict[str, Any]:
-    """The fields of a new heartbeat, with a slug of its name if it has none."""
+    """The fields of a new heartbeat, with a slug made of its name if it has none."""
     return {**fields, "slug": fields.get("slug") or slugs.of_heartbeat(str(fields["name"]))}
 
 
@@ -94,7 +94,7 @@ def watch(session: DbSession, row: MonitorRow, token: str) -> None:
 
 
 def states_of(ids: Iterable[int], base_url: str) -> dict[int, dict[str, Any]]:
-    """The fields of the records of these heartbeats that their pings lead to."""
+    """The fields of these heartbeats that depend on their pings."""
     rows = db.session.execute(_STATES.where(_STATE.c.monitor_id.in_(list(ids))))
     return {row.monitor_id: _fields(row, base_url) for row in rows}
 
@@ -111,7 +111,7 @@ def _fields(row: Any, base_url: str) -> dict[str, Any]:
 
 
 def _with_slug(slug: str, tag: str | None) -> Sequence[int]:
-    """The first heartbeats with this slug: two are enough to see that it is ambiguous."""
+    """The first two heartbeats with this slug; two mean that it is ambiguous."""
     state = HeartbeatStateRow
     ids = select(state.monitor_id).where(state.slug == slug).limit(2)
     if tag is not None:
@@ -164,7 +164,7 @@ class _Waiting:
 
 
 class LocalPings:
-    """Takes the pings that arrive. Needs an application context.
+    """Stores the pings that arrive. Needs an application context.
 
     One thread stores them: all that came while it stored others, in one transaction. At midnight,
     all jobs call at once, and threads that each ask SQLite wait for each other ten times as long.
@@ -216,8 +216,8 @@ class LocalPings:
             return (ids[0], False) if ids else None
 
     def _create(self, slug: str, key: ApiKey) -> int:
-        """The new heartbeat is as healthchecks would make it: each day, with an hour of grace, and
-        the usual contacts.
+        """Create a heartbeat like healthchecks does: each day, with an hour of grace, and the
+        default contacts.
         """
         store = self._store if key.tag is None else BoundStore(self._store, key.tag)
         fields = {
@@ -296,8 +296,8 @@ class LocalPings:
                 entry.monitor_id = ids.get(entry.token_hash)
 
     def count_wrong(self, address: str | None) -> int | None:
-        """Count a name that nothing has. Returns None, or if its address has sent too many, after
-        how many seconds it may try again.
+        """Count an unknown name. Return None, or the seconds that an address with too many of them
+        must wait.
         """
         limit = Limit(f"pings:{counted_address(address)}", WINDOW_SECONDS, MAX_WRONG)
         try:

@@ -46,7 +46,7 @@ from app.stores.local.search import (
     page_statements,
 )
 
-# The statements name the table: the ORM would double what a list of a few ids costs.
+# The statements use tables, because the ORM would double the time of a list.
 _INCIDENT: Any = IncidentRow.__table__.c
 OF_MONITORS: Mapping[IncidentSearchBy, Sequence[Order]] = {
     IncidentSearchBy.MONITOR: [MonitorRow.name_folded],
@@ -55,8 +55,8 @@ OF_MONITORS: Mapping[IncidentSearchBy, Sequence[Order]] = {
 
 
 def _reading(*, brief: bool) -> Select[Any]:
-    """The statement that reads incidents, of tables and not of classes: the ORM would double its
-    cost, and could give rows back that this session has read before.
+    """The statement that reads incidents. It uses tables, because the ORM would double its time,
+    and could return rows that this session has read before.
     """
     incident, monitor = IncidentRow.__table__, MonitorRow.__table__
     state = MonitorStateRow.__table__
@@ -162,7 +162,7 @@ class LocalIncidents(LocalPart, base.Incidents):
 
 
 def whole_seconds(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Round down to whole seconds, so that times of incidents survive a round trip of the API."""
+    """Round down to whole seconds, which the API returns unchanged."""
     return {
         name: value.replace(microsecond=0) if isinstance(value, datetime) else value
         for name, value in fields.items()
@@ -231,7 +231,8 @@ def _order(query: IncidentQuery) -> Sequence[Any]:
     if query.sort_by == IncidentSortBy.STARTED_AT:
         return ordered(query.sort, _INCIDENT.started_at, _INCIDENT.id)
     ends, ids = ordered(query.sort, _INCIDENT.ended_at, _INCIDENT.id)
-    # Open incidents sort after all others. Explicit, because databases sort NULL differently.
+    # Open incidents sort after all others. This is explicit, because databases sort NULL
+    # differently.
     return [ends.nulls_last() if query.sort == Sort.ASC else ends.nulls_first(), ids]
 
 
@@ -269,7 +270,8 @@ def _record(
     unwatched = gaps.gaps_until(row, row, now) if row.ended_at is None else row.unwatched
     fields = _copied(row)
     if row.found_late and row.ended_at is not None:
-        # The stored end is when its last result stops counting, which may be in the future.
+        # The stored end is the time when its last result stops counting, which may be in the
+        # future.
         fields["ended_at"] = min(row.ended_at, max(now.replace(microsecond=0), row.started_at))
     fields |= {
         "status": _status(row),
@@ -295,12 +297,12 @@ def _status(row: Any) -> str:
 
 
 def _by_monitor(session: DbSession, ids: Sequence[int]) -> Sequence[int]:
-    """The ids that exist, by monitor: who locks many monitors does it in this order."""
+    """The existing ids, ordered by monitor, which is the common order of locks."""
     chosen = select(IncidentRow.id).where(IncidentRow.id.in_(ids))
     return session.scalars(chosen.order_by(IncidentRow.monitor_id, IncidentRow.id)).all()
 
 
 def _locked(session: DbSession, id: int) -> IncidentRow:
-    """The incident, with its monitor's state locked, so that nobody else changes its times."""
+    """The incident, with a lock on its monitor's state, so that nobody else changes its times."""
     lock(session, get_row(session, IncidentRow, "incident", id).monitor_id)
     return get_row(session, IncidentRow, "incident", id)

@@ -92,11 +92,11 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         return self._record_with(id, token)
 
     def _end_agent(self, session: DbSession, row: PlaceRow) -> None:
-        """End the agent's token and key, and remove what the agent reported of itself."""
+        """End the agent's token and key, and remove the values that the agent has reported."""
         signs = places.signs_of([row], self.now())[row.id]
         row.seen_at, row.result_at = signs.seen_at, signs.result_at
         end_token(session, row, self.now())
-        row.public_key = None  # the next agent has a key of its own
+        row.public_key = None  # the next agent has another key
         places.drop_unknown(session, row.id)
         session.execute(
             delete(HeartbeatRow).where(

@@ -28,7 +28,7 @@ class Markers(LocalCollection[Marker, MarkerQuery]):
         return _ORDER
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
-        """An empty time is now. Whole seconds survive a round trip of the API."""
+        """An empty time means now. Times have whole seconds, which the API returns unchanged."""
         columns = whole_seconds(fields if id else {"time": None, **fields})
         if "time" in columns and columns["time"] is None:
             columns["time"] = self.now().replace(microsecond=0)
@@ -58,8 +58,8 @@ class Markers(LocalCollection[Marker, MarkerQuery]):
 def _statements(
     tags: str | None, times: frozenset[str], page: int, per_page: int
 ) -> PageStatements:
-    """The statements of a page of the markers that concern a monitor with these ``tags``, or of all
-    if it is None. ``times``: which of the parameters ``first`` and ``last`` there are.
+    """The statements of a page of markers: of those that concern a monitor with these ``tags``, or
+    of all if it is None. ``times``: the parameters, of ``first`` and ``last``, that the query has.
     """
     matching = select(MarkerRow.id)
     if "first" in times:

@@ -37,7 +37,7 @@ from app.stores.local.search import (
 from app.stores.local.windows import active_windows
 
 FEW_MATCHES = 500  # monitors of a search whose ids are read first
-# The statements name tables: the ORM would double what the ids of a page cost.
+# The statements use tables, because the ORM would double the time of a page.
 _MONITOR: Any = MonitorRow.__table__.c
 _STATE: Any = MonitorStateRow.__table__.c
 _DOMAIN: Any = DomainRow.__table__
@@ -47,7 +47,7 @@ SORT_COLUMNS = {
     MonitorSortBy.URL: (_MONITOR.url_folded, _MONITOR.id),
     MonitorSortBy.NATURAL: (_MONITOR.name_natural, _MONITOR.id),
 }
-# The earlier one; not by min() or least(), which differ between databases about nulls.
+# The earlier expiry; without min() or least(), which treat nulls differently in the databases.
 EXPIRES_AT = case(
     (_DOMAIN.c.expires_at < _STATE.ssl_expires_at, _DOMAIN.c.expires_at),
     else_=func.coalesce(_STATE.ssl_expires_at, _DOMAIN.c.expires_at),
@@ -58,11 +58,11 @@ EXPIRES_AT = case(
 def statements(
     query: MonitorQuery, windows: tuple[MaintenanceWindow, ...], *, is_few: bool
 ) -> PageStatements:
-    """A list in another order than that of states; needs the parameters ``now`` and ``until``.
-    ``is_few``: few are in ``query.state``.
+    """The statements of a list that is not ordered by state; they need the parameters ``now`` and
+    ``until``. ``is_few``: few monitors are in ``query.state``.
     """
     chosen = matching(query)
-    # A list in an order of the monitors' own needs no states, not even to be counted.
+    # A list without states needs no states to be counted.
     if query.state:
         chosen = states.during(windows).in_states(chosen, query.states, is_few=is_few)
     elif query.sort_by not in SORT_COLUMNS:
@@ -73,7 +73,7 @@ def statements(
 
 
 def matching(query: MonitorQuery) -> Select[Any]:
-    """The ids of the monitors that the filters find, whatever their state."""
+    """The ids of the monitors that match the filters, whatever their state."""
     return _filtered(
         query.search,
         query.search_by,
@@ -135,8 +135,8 @@ def tag_counts(chosen: Select[Any], query: MonitorQuery, now: datetime) -> Mappi
 
 
 def searched(query: MonitorQuery) -> MonitorQuery:
-    """``query`` with the monitors that its words find, if they are few: a page needs three
-    statements, and each would look through all monitors.
+    """``query`` with the ids of the monitors that match its search, if they are few. Otherwise each
+    of the three statements of a page would search all monitors.
     """
     if not query.search or query.search_by != MonitorSearchBy.ANY:
         return query

@@ -1,4 +1,4 @@
-"""Monitors as records: the statement that reads their rows, and what it says of each."""
+"""Read the rows of monitors, and make records of them."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from app.stores.mail import base_here
 IN_OTHER_FORM = (
     "request_headers", "alerts", "tags", "request_body", "interval", "check_every", "assertions",
 )  # fmt: skip
-OF_ONE_MONITOR = ("notes",)  # a list does not load them
-MAX_KEPT = 2_000  # monitors whose rows are cached as read: some 5 KB each
+OF_ONE_MONITOR = ("notes",)  # lists do not load them
+MAX_CACHED = 2_000  # monitors, some 5 KB each
 
 _MONITOR: Any = MonitorRow.__table__
 _STATE: Any = MonitorStateRow.__table__
 _monitor_fields = copier(Monitor, MonitorRow, (*IN_OTHER_FORM, *OF_ONE_MONITOR))
 _state_fields = copier(Monitor, MonitorStateRow, ("domain", "response_time"))
-# The columns that a record needs of a monitor, and of its state those that few checks change.
+# The columns of a monitor that a record needs, and those of its state that few checks change.
 COLUMNS: tuple[Any, ...] = (
     *(
         _MONITOR.c[name]
@@ -76,7 +76,7 @@ class MonitorRecords:
         # Cached until the stored values change, also by a restored backup. Short secrets, as in
         # headers and alerts, are cached in clear with them: this process caches them anyway
         # (``_Cipher`` in app/db/types.py).
-        self._cached: Cached[Monitor] = Cached(MAX_KEPT)
+        self._cached: Cached[Monitor] = Cached(MAX_CACHED)
 
     def records(
         self,
@@ -89,8 +89,8 @@ class MonitorRecords:
         brief: bool = False,
         notes: bool = False,
     ) -> Sequence[Monitor]:
-        """The monitors with these ids, in their order. How many queries it takes does not depend on
-        how many ids there are.
+        """The monitors with these ids, in their order. The number of queries does not depend on the
+        number of ids.
         """
         if not ids:
             return []
@@ -165,7 +165,9 @@ class MonitorRecords:
         return monitors
 
     def _own(self, rows: Sequence[Any]) -> dict[int, Monitor]:
-        """What the rows say but for the last check. Long secrets are read each time."""
+        """The cached part of each monitor, without the last check. Long secrets are read
+        each time.
+        """
         read = reading(COLUMNS, db.engine.dialect)
         values = {row.id: row[: len(COLUMNS)] for row in rows}
         short = {
@@ -179,7 +181,7 @@ class MonitorRecords:
 
 
 def _configured(values: Iterable[Any]) -> Monitor:
-    """What ``COLUMNS`` say of a monitor, without its contacts among the alerts."""
+    """A monitor with the values of ``COLUMNS``, without its contacts among the alerts."""
     row: Any = _Row(*values)
     fields = {
         **_monitor_fields(row),
@@ -224,9 +226,9 @@ def _record(
 
 
 def _since(status_since: datetime | None, checked_at: datetime | None, row: Any) -> datetime | None:
-    """Since when a monitor has its status. An incident that was found late changes no state,
-    but a monitor that is up now was not so before its end. The last check was good, so it is not
-    later than that.
+    """Since when a monitor has its status. An incident that was found late changes no state, but a
+    monitor that is up now was not up before the incident's end. It is at most the last check, which
+    was good.
     """
     if row.status == MonitorStatus.PAUSED:
         paused_at: datetime | None = row.paused_at  # null: before it was stored
@@ -241,7 +243,7 @@ def _since(status_since: datetime | None, checked_at: datetime | None, row: Any)
 def _maintenance_since(
     monitor: Monitor, on: Sequence[tuple[MaintenanceWindow, datetime]], now: datetime
 ) -> datetime | None:
-    """When the maintenance of a monitor began. ``on``: the windows that are on, and since when."""
+    """When the maintenance of a monitor began. ``on``: the present windows, each with its start."""
     starts = [start for window, start in on if applies_to(window, monitor.id, monitor.tags)]
     own, end = monitor.maintenance_start_at, monitor.maintenance_end_at
     starts += [own] if own and end and own <= now < end else []
@@ -300,7 +302,7 @@ def status_columns(windows: tuple[MaintenanceWindow, ...]) -> tuple[Any, ...]:
 
 
 def newest_change() -> int:
-    """Read once for a page, before what it is the version of."""
+    """The number of the newest change. It is read once for a page, before the rows."""
     cache = of_transaction()
     if "change" not in cache:
         cache["change"] = changes.newest_of(db.session)

@@ -160,8 +160,8 @@ class LocalMonitors(LocalPart, base.Monitors):
         statement = select(MonitorRow.tags).where(
             MonitorRow.tags != "", in_tags(search, MonitorRow.tags)
         )
-        kept = db.session.scalars(statement.distinct().limit(MAX_TAGGED))
-        tags = {tag for text in kept for tag in tags_of(text) if wanted in tag.casefold()}
+        tag_sets = db.session.scalars(statement.distinct().limit(MAX_TAGGED))
+        tags = {tag for text in tag_sets for tag in tags_of(text) if wanted in tag.casefold()}
         return sorted(tags, key=natural_key)[:limit]
 
     def count(self, tags: Sequence[str], ids: Sequence[int] = ()) -> int:

@@ -1,1 +1,1 @@
-"""What every page has around it: session, security headers, errors, links, assets, fragments."""
+"""Code for every page: session, security headers, errors, links, assets, fragments."""

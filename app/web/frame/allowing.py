@@ -1,9 +1,10 @@
-"""A refused address can be allowed where it was refused, without losing the form (decision 9).
+"""Allow a refused address on the page that refused it, without losing the form (decision 9).
 
-The page offers an admin the network of the address, and others whom to ask. The offer is a button
-of the form that was refused, or of one that sends it again. Its value is the network, and the
-button to press next: ``127.0.0.0/8 test=1``. The network is stored as the settings page stores it,
-after a recent password as there, and the view answers the form as if that button had been pressed.
+The page offers an admin to allow the network of the address, and tells other people whom to ask.
+The offer is a button of the refused form, or of a form that sends it again. Its value is the
+network and the button to press afterwards: ``127.0.0.0/8 test=1``. As on the settings page, a
+recent password is needed. The network is stored, and the view answers the form as if that other
+button had been pressed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from app.web.frame import recent, servers
 from app.web.frame.session import NOT_ALLOWED, SAFE_METHODS
 
 ALLOW = "allow"  # the button
-# The views whose forms may have it.
+# The views whose forms may have the button.
 ENDPOINTS = (
     "monitors.new", "monitors.edit", "monitors.clone", "monitors.check", "monitors.test_alert",
     "contacts.new", "contacts.edit", "contacts.test", "deliveries.retry", "imports.create",
@@ -42,15 +43,15 @@ NEVER = N_("This network is not offered. An admin can allow it on the Settings p
 LOCKED = N_(
     "WAKEFUL_ALLOW_NETWORKS is set in the environment: whoever runs the server can allow it there."
 )
-ADMINS_NAMED = 3
+MAX_ADMINS_NAMED = 3
 
 View = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkOffer:
-    """What can be done about a refused address: ``network`` is for an admin to allow; if it is
-    empty, ``whom`` says who can.
+    """The offer for a refused address: ``network`` can be allowed by this person; if it is empty,
+    ``whom`` is a sentence that says who can allow it.
     """
 
     network: str = ""
@@ -58,14 +59,14 @@ class NetworkOffer:
 
 
 def init_app(app: Flask) -> None:
-    """After all blueprints."""
+    """Call it after the blueprints are registered."""
     for endpoint in ENDPOINTS:
-        app.view_functions[endpoint] = _allowing(app.view_functions[endpoint])
+        app.view_functions[endpoint] = _with_button(app.view_functions[endpoint])
     app.jinja_env.globals.update(offer_of=offer_of, refusal_of=refusal_of)
 
 
 def offer_of(text: str | None) -> NetworkOffer | None:
-    """What to offer beside ``text``; None if it is no refusal of this installation's policy."""
+    """The offer for an error ``text``; None if it is no refusal of this installation's policy."""
     if not text or servers.servers() is not None:
         return None
     network = policy().offered(text)
@@ -77,25 +78,26 @@ def offer_of(text: str | None) -> NetworkOffer | None:
         return NetworkOffer(str(network))
     people = (person for person in current_access().people.all() if not person.disabled)
     admins = [person.label for person in people if person.role == Role.ADMIN]
-    names = listed(admins[:ADMINS_NAMED])
+    names = listed(admins[:MAX_ADMINS_NAMED])
     sentence = _("Ask an admin to allow %(network)s: %(names)s.", network=network, names=names)
     return NetworkOffer(whom=sentence)
 
 
 def refusal_of(url: str) -> Refusal | None:
-    """Why the address that stands in the URL of a monitor is refused, before any check; None for a
+    """Why the IP address in the URL of a monitor is refused, before any check; None for a host
     name, which only a check looks up.
     """
     if servers.servers() is not None or kind_of(url) is None:
         return None
     _kind, target = read_url(url)
-    server = getattr(target, "server", target)  # of a DNS name: who is asked for it
+    server = getattr(target, "server", target)  # of a DNS check: the name server
     address = server and ("127.0.0.1" if server.dns_name == "localhost" else server.address)
     return policy().refusal(address) if address else None
 
 
-def _allowing(view: View) -> View:
-    allow = recent.guarded(_stored_first(view), CHANGE)
+def _with_button(view: View) -> View:
+    """``view``, which also handles the button."""
+    allow = recent.guarded(_allow_and_answer(view), CHANGE)
 
     @wraps(view)
     def answer(**values: Any) -> Any:
@@ -110,7 +112,9 @@ def _allowing(view: View) -> View:
     return answer
 
 
-def _stored_first(view: View) -> View:
+def _allow_and_answer(view: View) -> View:
+    """``view`` after the network is stored, as if the other button had been pressed."""
+
     @wraps(view)
     def answer(**values: Any) -> Any:
         network, _space, pressed = request.form[ALLOW].partition(" ")
@@ -124,7 +128,7 @@ def _stored_first(view: View) -> View:
 
 
 def _allow(text: str) -> None:
-    """Add an offered network to those that are allowed. Raises Denied."""
+    """Add an offered network to the allowed ones. Raises Denied."""
     if servers.servers() is not None or networks_are_locked(current_settings()):
         raise Denied(_(LOCKED))
     current = policy()
@@ -132,14 +136,14 @@ def _allow(text: str) -> None:
     if network is None:
         raise Denied(_(NEVER))
     if not current.opens(network):  # another page may have allowed it
-        before = allowed_networks(current_settings()).strip()
-        value = f"{before}, {network}" if before else str(network)
+        allowed = allowed_networks(current_settings()).strip()
+        value = f"{allowed}, {network}" if allowed else str(network)
         current_access().settings.set(ALLOW_NETWORKS, value)
     flash(_(ALLOWED, network=network), "success")
 
 
 def policy() -> Policy:
-    """The policy of now. A damaged setting counts as in checks: public addresses alone."""
+    """The present policy. With a damaged setting, it allows only public addresses, as in checks."""
     try:
         return Policy.parse(allowed_networks(current_settings()))
     except ValueError:

@@ -1,5 +1,5 @@
-"""The environment of the templates, and URLs of static files with their version in them, so that
-browsers can cache them for ever.
+"""The environment of the templates, and URLs of static files. The URLs contain a version, so that
+browsers can cache the files for ever.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.templating import Missing
 
 
 def asset(name: str, endpoint: str = "static") -> str:
-    """The URL of a static file, ours or (``bootstrap.static``) Bootstrap's."""
+    """The URL of a static file of Wakeful or, with ``bootstrap.static``, of Bootstrap."""
     folder = (
         current_app.static_folder
         if endpoint == "static"
@@ -31,7 +31,7 @@ def asset(name: str, endpoint: str = "static") -> str:
 
 @lru_cache(maxsize=256)
 def _url(_root: str, endpoint: str, name: str, path: str, changed_ns: int) -> str:
-    """Built once: a page names a dozen files. ``_root``: what the URL begins with."""
+    """Cached, because a page has a dozen files. ``_root``: the prefix of the URL."""
     return url_for(endpoint, filename=name, v=_version(Path(path), changed_ns))
 
 
@@ -45,7 +45,7 @@ class Environment(FlaskEnvironment):
         super().__init__(app, undefined=Missing, **options)
 
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
-        """No template has globals of its own. Otherwise a template would get a ChainMap, which each
-        import looks through name by name: a twentieth of the time of a page.
+        """The same globals for every template. Jinja would give each a ChainMap, which takes a
+        twentieth of the time of a page.
         """
         return super().make_globals(d) if d else self.globals

@@ -1,4 +1,4 @@
-"""The monitors and contacts that a form lists as choices, and channels that cannot work here."""
+"""The monitors and contacts that a form offers as choices, and channels that are not set up."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from app.web.frame.session import SAFE_METHODS
 from app.web.frame.store_errors import NOT_TAKEN
 
 T = TypeVar("T")
-MAX = 500  # with more monitors, people start from the button on a monitor's own page
+MAX = 500  # with more monitors, people use the button on a monitor's page instead
 
 
 def unless_unanswered(form: BrowserForm, question: Callable[[], T], otherwise: T) -> T:
-    """What the store says; ``otherwise`` if it did not answer the form: the person has already
-    waited for it once, and what was typed must not get lost.
+    """The answer of the store to ``question``; ``otherwise`` if the store did not accept the form:
+    the person has already waited for it once, and the form must not get lost.
     """
     if form.unanswered:
         return otherwise
@@ -43,8 +43,8 @@ def unless_unanswered(form: BrowserForm, question: Callable[[], T], otherwise: T
 
 
 def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> list[MonitorRef]:
-    """Monitors by name, or those with ``search`` in it; those already chosen are always among them.
-    If the store did not answer, only the chosen ones are there, with their numbers.
+    """The chosen monitors and, by name, those that match ``search``. If the store did not answer,
+    only the chosen ones, with their ids as names.
     """
 
     def matching() -> list[MonitorRef]:
@@ -57,14 +57,15 @@ def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> li
     return unless_unanswered(form, matching, numbered)
 
 
-MAX_SUGGESTED = 8  # of each reason, as what a monitor is reached through
+MAX_SUGGESTED = 8  # parents for each reason
 MAX_TAGS = 3
 MAX_LEFT_OUT = 500
 
 
 def parents(form: BrowserForm, record: Monitor | None, search: str) -> list[tuple[str, str]]:
-    """What the monitor of a form may be reached through, as pairs of id and label: what is chosen,
-    what ``search`` finds, and what has the same host, the same address or a tag of it.
+    """The monitors that a monitor may be reached through, as pairs of id and label: the chosen
+    ones, the matches of ``search``, and monitors with the same host, the same address or a common
+    tag.
     """
     chosen = list(form["depends_on"].data)
     labels = {str(id): _("Monitor %(id)s", id=id) for id in chosen}
@@ -73,7 +74,7 @@ def parents(form: BrowserForm, record: Monitor | None, search: str) -> list[tupl
 
     def name_all() -> None:
         store = current_store().monitors
-        if edited is not None:  # a circle would be refused
+        if edited is not None:  # a cycle would be refused
             left_out.update(child.id for child in store.children(edited, MAX_LEFT_OUT).items)
         labels.update({str(ref.id): ref.name for ref in store.refs(ids=chosen)} if chosen else {})
         for ref, why in _suggested(form, record, search):
@@ -123,9 +124,9 @@ def contacts(form: BrowserForm, chosen: Sequence[str]) -> list[str]:
 MAX_CONTACTS = 100
 
 
-def lacking(form: BrowserForm | None = None) -> Mapping[str, str]:
-    """The channels that cannot work, each with a sentence; none if that is not known. A form
-    does without it rather than fail, or wait once more for a store that did not answer.
+def channels_not_set_up(form: BrowserForm | None = None) -> Mapping[str, str]:
+    """The channels that are not set up, each with a sentence; none if the store does not answer,
+    because the form must not fail for that.
     """
     if form is not None and form.unanswered:
         return {}
@@ -139,12 +140,13 @@ def contact_choices(
     names: Collection[str], form: BrowserForm | None = None
 ) -> list[tuple[str, str]]:
     """Contacts to choose from as pairs of name and label."""
-    notes = _notes(lacking(form)) if names else {}
+    notes = _notes(channels_not_set_up(form)) if names else {}
     return [(name, f"{name} ({notes[name]})" if name in notes else name) for name in names]
 
 
-def _notes(without: Mapping[str, str]) -> Mapping[str, str]:
-    if not without:
+def _notes(not_set_up: Mapping[str, str]) -> Mapping[str, str]:
+    """A note for each contact with channels that are not set up."""
+    if not not_set_up:
         return {}
     try:
         stored = current_store().contacts.list(PageQuery(per_page=MAX_CONTACTS)).items
@@ -153,7 +155,7 @@ def _notes(without: Mapping[str, str]) -> Mapping[str, str]:
     notes = {}
     for contact in stored:
         used = dict.fromkeys(pair.key for pair in contact.channels)
-        if labels := [_(CHANNELS[Channel(key)].label) for key in used if key in without]:
+        if labels := [_(CHANNELS[Channel(key)].label) for key in used if key in not_set_up]:
             notes[contact.name] = _n(
                 "%(channels)s is not set up", "%(channels)s are not set up",
                 len(labels), channels=listed(labels),

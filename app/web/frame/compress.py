@@ -1,9 +1,9 @@
-"""Compress pages, assets and answers of the API for clients that accept it: a list shrinks to a
-tenth, a hundred incidents with their evidence to a sixtieth.
+"""Compress pages, assets and answers of the API for clients that accept it: a list becomes ten
+times smaller, a hundred incidents with their evidence sixty times.
 
-The compressed length can reveal a secret on the page to somebody who makes a browser request it
-again and again (BREACH). Other sites cannot do that with a person's session, because our cookies
-are ``SameSite=Lax``, nor with the API, whose key no browser sends by itself.
+The length of a compressed page can reveal a secret on it to an attacker who makes a browser request
+the page again and again (BREACH). Other sites cannot do that with a person's session, because the
+cookies are ``SameSite=Lax``, or with the API, because no browser sends a key by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from flask import Flask, Response, request
 
-SMALLEST = 1000  # bytes; below this, the additional header costs what compression saves
+MIN_BYTES = 1000  # below this, the additional header costs what compression saves
 TYPES = frozenset({"text/html", "text/css", "text/javascript", "image/svg+xml", "application/json"})
 STATUSES = frozenset({200, 201, 207})  # the answers with large bodies
 QUICK, SMALL = 1, 9
@@ -32,19 +32,19 @@ def _compress(response: Response) -> Response:
         return response
     is_file = response.direct_passthrough
     body = _read_file(response) if is_file else response.get_data()
-    if len(body) < SMALLEST:
+    if len(body) < MIN_BYTES:
         return response
     response.set_data(_file(body) if is_file else gzip.compress(body, QUICK))
     response.headers["Content-Encoding"] = "gzip"
     tag, _ = response.get_etag()
     if tag is not None:
-        response.set_etag(tag, weak=True)  # weak: the page is the same, its bytes are not
+        response.set_etag(tag, weak=True)  # weak, because the compressed bytes differ
     return response
 
 
 def _read_file(response: Response) -> bytes:
-    """The whole file, closed at once: a server that loses its client before it closes the answer
-    would leave it open.
+    """The content of the file, which is closed at once: a server whose client disconnects may not
+    close it.
     """
     response.direct_passthrough = False
     file: Any = response.response

@@ -1,18 +1,19 @@
-"""One way to edit a record on a page. A view gives its ``Editing`` a small description, and calls
-``answer`` for each round of the form:
+"""The base of pages that edit a record. A view is a subclass of ``Editing``, whose ``answer``
+handles a request in these steps:
 
-- load: the record of the address.
-- unread: if it cannot be read now, because somebody deleted it or the server does not answer,
-  what was typed comes back in its form, around a stand-in.
-- bind: the form with the record in it. Only what a person changed is sent.
-- pressed: a button that stores nothing (one that adds a row, say) brings the form back.
-- refuse: what a store finds wrong stands beside the fields, or above them.
-- save: what somebody else changed meanwhile stays; if both changed it, the page says so.
-- twice: a form that makes something has a token, so it makes it once (``frame/repeated``).
-- done: a notice, and a redirect to where the record is shown.
+- ``load`` reads the record.
+- ``unread``: if it cannot be read, because it was deleted or the server does not answer, show the
+  form as it was sent, with a stand-in for the record.
+- ``bind`` makes the form. Only the fields that the person changed are sent to the store.
+- ``pressed`` answers a button that stores nothing, such as one that adds a row.
+- ``question`` asks the person before the form is saved, if that is needed.
+- ``save`` stores the fields. Changes of others meanwhile stay, unless both changed a field.
+- ``refuse`` shows the errors of the store beside the fields, or above them.
+- ``done`` shows a notice and redirects to the record or its list.
 
-``confirmed`` is the page that asks before something is deleted. A form that changes no record, such
-as that of a password, has ``faults_shown`` and ``form_page``.
+``frame/repeated`` makes sure that a form that was sent twice is saved once. ``confirmed`` is the
+page that asks before a deletion. Forms that change no record, such as that of a password, use
+``faults_shown`` and ``form_page``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP, outlook
 from app.web.shown import times
 
 PATHS = {"new": "/new", "edit": "/<int:id>/edit", "delete": "/<int:id>/delete"}
-HIDDEN = ("credential", "mark")  # fields that pages do not show: of a passkey, of a channel
+HIDDEN = ("credential", "mark")  # fields of passkeys and channels that pages do not show
 R = TypeVar("R")
 F = TypeVar("F", bound=BrowserForm)
 
@@ -48,16 +49,16 @@ NOT_KEPT = N_("The server answered that it saved this, and did not keep: %(field
 
 
 class Editing(Generic[R, F]):
-    """One round of the form of a record; of a new one, if ``id`` is None. ``parents``: the ids of
+    """A request for the form of a record; of a new one, if ``id`` is None. ``parents``: the ids of
     the records that it belongs to, as in its address.
     """
 
-    collection = ""  # its name in the store; empty for people, keys and others of this installation
+    collection = ""  # in the store; empty for records of this installation, such as people and keys
     template = ""
-    subject = "record"  # what the template calls the record
-    on_bare_servers = False
-    leads = ".index"  # the endpoint that saving leads to: a list, or the page of the record
-    deletion = ""  # the sentence of the question before a deletion; empty if there is none
+    subject = "record"  # the name of the record in the template
+    on_bare_servers = False  # whether servers with the base API alone have it
+    leads = ".index"  # the endpoint after saving: a list, or the page of the record
+    deletion = ""  # the sentence on the page before a deletion; empty if there is none
     delete_title, delete_button = N_("Delete %(name)s?"), N_("Delete")
     deleted = N_("%(name)s deleted.")
     by_tag = ""  # the field whose tags choose monitors
@@ -101,14 +102,12 @@ class Editing(Generic[R, F]):
         return record
 
     def stand_in(self, id: Any) -> R | None:
-        """A stand-in made of the form that was sent. None: an error page shows what was typed,
-        without the form.
-        """
+        """A record made of the sent form. None: an error page shows what was typed."""
         return None
 
     def unread(self, fault: WakefulError) -> Response:
-        """The form as it was sent, if the record cannot be read. Errors of masked rows are left
-        out: without the record, no mask stands for a value, and that is no mistake of the person.
+        """Show the form as it was sent, because the record cannot be read. Errors of rows are
+        removed: without the record, masks match no value, which is no mistake of the person.
         """
         for rows in self.form.pair_lists():
             rows.forget_errors()
@@ -124,8 +123,8 @@ class Editing(Generic[R, F]):
         return None
 
     def question(self) -> Response | None:
-        """What the person is asked before a valid form is saved: whether to keep tags that no
-        monitor has.
+        """The page that asks the person before a valid form is saved, if its tags match no monitor;
+        otherwise None.
         """
         field: Any = self.form[self.by_tag] if self.by_tag else None
         if field is None or not field.data or "anyway" in request.form:
@@ -168,13 +167,13 @@ class Editing(Generic[R, F]):
         return url_for(self.leads, **ids)
 
     def context(self) -> dict[str, Any]:
-        """What the template needs besides the form and the record."""
+        """The variables of the template besides the form and the record."""
         return {}
 
     def page(self, status: int, **more: Any) -> Response:
         context = {"form": self.form, self.subject: self.record, **self.context(), **more}
         page = render_template(self.template, **context)
-        # What was typed comes back, secrets too: nothing may keep a copy.
+        # The page may contain secrets that were typed, so nothing may cache it.
         headers = {"Cache-Control": "no-store"} if self.form.is_submitted() else {}
         return Response(page, status, headers, mimetype="text/html")
 
@@ -200,9 +199,9 @@ class Editing(Generic[R, F]):
 
     @classmethod
     def register(cls, blueprint: Blueprint, *pages: str, **paths: str) -> None:
-        """Give ``blueprint`` the pages of a new record, an edited and (if ``deletion`` says
-        something) a deleted one, or those of them that ``pages`` names; or the pages of ``paths``,
-        by endpoint. The last variable of such a path is the record's id.
+        """Add the pages to create, edit and (with ``deletion``) delete a record to ``blueprint``,
+        or only ``pages``; or the ``paths``, by endpoint. The last variable of a path is the
+        record's id.
         """
         if not paths:
             pages = pages or ("new", "edit", *(["delete"] if cls.deletion else []))
@@ -222,13 +221,13 @@ class Editing(Generic[R, F]):
 
 
 class DeleteForm(BrowserForm):
-    """Nothing to type: the button is the answer."""
+    """A form with only a button."""
 
 
 def confirmed(
     template: str, act: Callable[[], object], notice: str, back: str, /, **context: Any
 ) -> str | Response:
-    """The page that asks before ``act`` is done, which cannot be undone."""
+    """The page that asks before ``act``, which cannot be undone."""
     form = DeleteForm()
     if form.validate_on_submit():
         act()
@@ -239,7 +238,7 @@ def confirmed(
 
 @contextmanager
 def faults_shown(form: BrowserForm) -> Iterator[None]:
-    """What refuses a valid form stands in it. The answer of the view then is ``form_page``."""
+    """Show the errors of a store in the form. The view then answers with ``form_page``."""
     try:
         yield
     except Invalid as fault:
@@ -254,8 +253,8 @@ def form_page(template: str, form: BrowserForm, **context: Any) -> tuple[str, in
 
 
 def show_errors(form: BrowserForm, fault: Invalid) -> None:
-    """Put each error of a store beside its field. What no field of the form can show, such as
-    another server's refusal without a reason, stands above them.
+    """Show each error of a store beside its field. Other errors, such as another server's refusal
+    without a reason, are shown above the fields.
     """
     fields = {field.short_name: field for field in form.schema_fields()}
     above = [] if fault.errors else [str(fault)]
@@ -272,8 +271,8 @@ def show_errors(form: BrowserForm, fault: Invalid) -> None:
 
 
 def show_failure(form: BrowserForm, fault: WakefulError) -> int:
-    """Say in ``form``, above all that was typed, why the store did not take it
-    (``store_errors.NOT_TAKEN``). Returns the status of the answer.
+    """Show above the fields of ``form`` why the store did not accept it
+    (``store_errors.NOT_TAKEN``). Return the status of the answer.
     """
     form.trouble = f"{fault} {outlook(fault)}"
     form.unanswered = isinstance(fault, Unavailable)
@@ -281,29 +280,29 @@ def show_failure(form: BrowserForm, fault: WakefulError) -> int:
 
 
 def show_success(form: BrowserForm, notice: str, record: object | None = None) -> None:
-    """Say on the next page that ``form`` was saved, which values of somebody else it replaced, and
-    what another server did not keep. ``record``: as the store has it now.
+    """Show on the next page that ``form`` was saved, which changes of others it replaced, and which
+    values another server did not store. ``record``: as the store has it now.
     """
     flash(notice, "success")
-    lost = [
+    dropped = [
         _(form[name].label.text)
         for name, value in form.fields().items()
         if record is not None and name in form and not is_kept(name, value, record)
     ]
-    if lost:
-        flash(_(NOT_KEPT, fields=", ".join(lost)), "warning")
+    if dropped:
+        flash(_(NOT_KEPT, fields=", ".join(dropped)), "warning")
     if labels := form.overwritten():
         flash(_(OVERWRITTEN, fields=", ".join(labels)), "warning")
 
 
 def flash_if_kept(name: str, value: Any, record: object, notice: str) -> None:
-    """``notice``, unless the server that answered with ``record`` did not do it."""
-    kept = is_kept(name, value, record)
-    flash(notice if kept else _(NOT_TAKEN_UP), "success" if kept else "warning")
+    """Show ``notice``, or a warning if the server accepted the value and did not store it."""
+    stored = is_kept(name, value, record)
+    flash(notice if stored else _(NOT_TAKEN_UP), "success" if stored else "warning")
 
 
 def is_kept(name: str, value: Any, record: object) -> bool:
-    """Whether a server has what was sent to it; true if its answer does not say."""
+    """Whether a server has stored a value; true if its answer does not contain the field."""
     if not servers.is_bare():
         return True
     name = {"pause": "paused"}.get(name, name)

@@ -65,14 +65,14 @@ LOGGED_OUT = N_(
     "to this page and send it again."
 )
 DATABASE = N_("The database cannot be used now")
-# The lists that show what a server accepted and has not shown yet.
+# The lists in which an accepted record will appear.
 LISTS = {"monitors": "monitors.index", "incidents": "incidents.index"}
-# Fields that are never shown again, nor carried through a page.
+# Parts of the names of fields that no page shows or sends again.
 SECRETS = ("password", "secret", "second_code", "recovery_code", "credential")
 NEVER_SHOWN_AGAIN = ("csrf_token", *SECRETS)
 # Hidden fields and buttons of forms: sent again, and not shown among what people typed.
 CONTROL_FIELDS = frozenset({
-    "shown", "sealed", "carried", "username", "once", "back", "rest", "sure", "done", "failed",
+    "shown", "sealed", "sealed_form", "username", "once", "back", "rest", "sure", "done", "failed",
     "add", "remove", "pick", "do", "find", "search", "preview", "test",
 })  # fmt: skip
 
@@ -89,8 +89,8 @@ def init_app(app: Flask) -> None:
 
 
 def _log_crash(exc_info: Any) -> None:
-    """Log the fault as Flask does, without the path: those of set-up, acknowledge and wall links
-    are secrets.
+    """Log the fault as Flask does, but without the path, which is a secret for set-up, acknowledge
+    and wall links.
     """
     log.error("Exception in %s %s", request.method, request.endpoint, exc_info=exc_info)
 
@@ -134,20 +134,20 @@ def _wakeful_error(fault: WakefulError) -> Answer | Response:
         if request.method not in SAFE_METHODS:
             details["outlook"] = outlook(fault)
             details["again"] = current_user.is_authenticated and _can_be_repeated()
-    after = fault.retry_seconds
-    headers = {} if after is None else {"Retry-After": str(after)}
+    seconds = fault.retry_seconds
+    headers = {} if seconds is None else {"Retry-After": str(seconds)}
     return _page(fault.status, sentence, title, **details), fault.status, headers
 
 
 def _other_errors(sentence: str, errors: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """``errors`` without what ``sentence`` says already."""
-    rest = {name: [line for line in lines if line != sentence] for name, lines in errors.items()}
-    return {name: lines for name, lines in rest.items() if lines}
+    """``errors`` without ``sentence``, which the page shows already."""
+    others = {name: [line for line in lines if line != sentence] for name, lines in errors.items()}
+    return {name: lines for name, lines in others.items() if lines}
 
 
 def _can_be_repeated() -> bool:
-    """Whether the form can be sent again. Without its password it would say something else than
-    what was typed.
+    """Whether the page can send the form again. A form with a password cannot, because the page
+    must not contain the password.
     """
     return not any(
         value and any(word in name for word in SECRETS) for name, value in request.form.items()
@@ -174,9 +174,9 @@ def _logged_out(_fault: Exception) -> tuple[str, int]:
 
 
 def _not_taken(title: str, sentence: str, *, login: bool = False) -> tuple[str, int]:
-    # Another site's page may have sent it: then there is no button to send it again.
-    own = urlsplit(request.headers.get("Origin", "")).netloc == request.host
-    again = own and _can_be_repeated()
+    # If another site's page has sent it, there is no button to send it again.
+    is_same_site = urlsplit(request.headers.get("Origin", "")).netloc == request.host
+    again = is_same_site and _can_be_repeated()
     return _page(400, sentence, title, typed=typed(), again=again, login=login), 400
 
 
@@ -217,16 +217,16 @@ def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
         return render_template("errors/error.html", **context)
 
 
-# --- Names of inputs and words of choices, for pages that show what was typed without its form ----
+# --- Labels of inputs and choices, for pages that show what was typed without its form ------------
 
 
 def label_of(name: str) -> str:
-    """``Alerts, row 1: Channel`` of ``alerts[0][key]``; a name that no form has is spelt out."""
-    base, rest = name.partition("[")[::2]
+    """``Alerts, row 1: Channel`` for ``alerts[0][key]``; an unknown name becomes words."""
+    base, brackets = name.partition("[")[::2]
     field = _fields().get(base)
     given = [field.kwargs.get("label"), *field.args[:1]] if field else []
     label = _(next(filter(None, given), base.replace("_", " ").capitalize()))
-    number, column = rest.rstrip("]").partition("][")[::2]
+    number, column = brackets.rstrip("]").partition("][")[::2]
     if number.isdecimal() and len(number) < 4:
         label = _("%(field)s, row %(number)s", field=label, number=int(number) + 1)
     labels = (field.kwargs.get("labels") if field else None) or {}
@@ -234,14 +234,14 @@ def label_of(name: str) -> str:
 
 
 def is_box(name: str) -> bool:
-    """Whether the input is a checkbox: what it sends means yes."""
+    """Whether the input is a checkbox."""
     field = _fields().get(name)
     return field is not None and issubclass(field.field_class, Switch)
 
 
 def choice_of(name: str, value: str) -> str:
-    """``Viewer: read only`` of the role ``viewer``: what the person chose, as the form calls it.
-    What no form offers stays as it is.
+    """The label of a choice, such as ``Viewer: read only`` for ``viewer``; ``value`` itself if it
+    is none of the choices.
     """
     label = _choices().get(name, {}).get(value)
     return value if label is None else _(label)
@@ -254,7 +254,7 @@ def _fields() -> dict[str, UnboundField[Any]]:
 
 @cache
 def _choices() -> dict[str, dict[str, str]]:
-    """Labels of choices by field and word. Forms may have a field in common, with other words."""
+    """The labels of choices by field and value. Several forms may have a field of the same name."""
     choices: dict[str, dict[str, str]] = {}
     for name, field in _all_fields():
         labels = field.args[1] if len(field.args) > 1 else None
@@ -273,7 +273,7 @@ def _all_fields() -> Iterator[tuple[str, UnboundField[Any]]]:
 
 
 def _subclasses_of(form: type[Form]) -> Iterator[type[Form]]:
-    """The forms made of this one, those of single pages too."""
+    """All subclasses of a form, also indirect ones."""
     for subclass in form.__subclasses__():
         yield subclass
         yield from _subclasses_of(subclass)

@@ -18,13 +18,14 @@ _AGING = re.compile(r"(<time [^<>]*data-ago[^<>]*>)[^<]*|(data-since=[^<>]*>)[^<
 _TOKEN = re.compile(r'name="csrf_token"[^<>]*>')
 
 
-def asked() -> bool:
+def is_fragment() -> bool:
+    """Whether the script requests only the part."""
     return request.headers.get(HEADER) == "live"
 
 
 def page(template: str, part: str, **context: Any) -> Response:
-    """``template`` as a page; for the script only ``part``, which the page includes."""
-    if not asked():
+    """The page ``template``; for the script only ``part``, which the page includes."""
+    if not is_fragment():
         answer = Response(render_template(template, **context), mimetype="text/html")
         answer.vary.add(HEADER)
         return answer

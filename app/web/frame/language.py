@@ -1,7 +1,5 @@
-"""The language of a request: of those that there is a translation into, the one that the browser
-asks for first.
-
-English needs none. A folder app/translations/XX/LC_MESSAGES with a messages.mo adds a language.
+"""The language of a request: the first language of the browser that Wakeful is translated into, or
+English. A folder app/translations/XX/LC_MESSAGES with a messages.mo adds a language.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ def init_app(app: Flask) -> None:
     i18n.install(app.jinja_env)
     app.jinja_env.globals["language"] = tag
     app.config.setdefault("BABEL_TRANSLATION_DIRECTORIES", str(TRANSLATIONS))
-    # Flask-Babel would mark what ``_`` returns as safe; see app/i18n.py.
+    # Otherwise Flask-Babel would mark translations as safe HTML; see app/i18n.py.
     babel = Babel(app, configure_jinja=False, default_locale=ENGLISH, locale_selector=_wanted)
     with app.app_context():
         offered = {ENGLISH, *map(str, babel.list_translations())}
@@ -31,15 +29,15 @@ def _wanted() -> str:
 
 
 def tag() -> str:
-    """The language of this request as the ``lang`` of a page says it."""
+    """The language of this request, for the ``lang`` attribute."""
     return _wanted().replace("_", "-")
 
 
 def choose() -> None:
-    """For each request: a thread serves many people, one after the other."""
+    """Set the language for this request."""
     i18n.choose(None if _wanted() == ENGLISH else get_translations())
 
 
 def forget(_fault: BaseException | None) -> None:
-    """The API and the public status pages answer on the same thread, in English."""
+    """Reset the language, because the same thread then answers the API in English."""
     i18n.choose(None)

@@ -1,4 +1,6 @@
-"""URLs of lists: every filter, order and page number is in the URL, so that it can be kept."""
+"""URLs of lists. They contain every filter, order and page number, so that people can bookmark
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ from app.records import MAX_ID, IncidentQuery, MonitorQuery, Sort
 from app.stores.mail import base_here
 
 Args = MultiDict[str, str]
-# What ``url_for`` takes for itself: in somebody's query it would fail.
+# Arguments of ``url_for``, which would fail with a parameter of the same name in a query.
 RESERVED = frozenset({"endpoint", "_anchor", "_method", "_scheme", "_external"})
 
 
 def pairs(*without: str, args: Args | None = None) -> list[tuple[str, str]]:
     """The query as pairs, as the forms read it, without the names in ``without``."""
-    asked = request.args if args is None else args
-    return [(name, value) for name, value in asked.items(multi=True) if name not in without]
+    query = request.args if args is None else args
+    return [(name, value) for name, value in query.items(multi=True) if name not in without]
 
 
 def path() -> str:
@@ -35,13 +37,13 @@ def full_path() -> str:
     return request.root_path.rstrip("/") + request.full_path.rstrip("?")
 
 
-def own(path: str) -> str:
-    """The address of one of our paths for a link that the person who asks hands over."""
+def absolute(path: str) -> str:
+    """The absolute URL of a path of this installation, for a link that a person gives to others."""
     return f"{base_here(current_app.extensions['wakeful.settings'])}{path}"
 
 
 def query_of(address: str) -> Args:
-    """The query of one of our own URLs."""
+    """The query of a URL of this installation."""
     return MultiDict(parse_qsl(urlsplit(address).query, keep_blank_values=True))
 
 
@@ -57,8 +59,8 @@ def here(**changes: Any) -> str:
     args |= changes
     if args.get("page") == 1:
         del args["page"]
-    given = {name: value for name, value in args.items() if value not in (None, "")}
-    values: dict[str, Any] = {**given, **(request.view_args or {})}
+    args = {name: value for name, value in args.items() if value not in (None, "")}
+    values: dict[str, Any] = {**args, **(request.view_args or {})}
     return url_for(request.endpoint or "home.show", **values)
 
 
@@ -68,8 +70,8 @@ def _url(_root: str, _blueprint: str | None, endpoint: str) -> str:
 
 
 def url(endpoint: str, **values: Any) -> str:
-    """``url_for`` of templates. A page names thirty pages in its menu: those without values are
-    built once. ``_root``: what the URL begins with.
+    """``url_for`` of templates. URLs without values are cached, because each page has a menu of
+    thirty.
     """
     if values:
         return url_for(endpoint, **values)
@@ -79,9 +81,9 @@ def url(endpoint: str, **values: Any) -> str:
 def order(
     query: MonitorQuery | IncidentQuery, first: Mapping[Any, str]
 ) -> Callable[[str], tuple[str | None, str | None]]:
-    """For the head of a column: this page's URL in its order, and the present direction as
-    ``aria-sort`` says it, if it is in this order. Another click turns it round. ``first``: the
-    direction that each column begins with; others have no order.
+    """For the head of a column: the URL of this page in the column's order, and ``aria-sort`` if
+    the page is in this order; the URL then has the other direction. ``first``: the direction of the
+    first click, by column; other columns have no order.
     """
 
     def link(column: str) -> tuple[str | None, str | None]:
@@ -97,8 +99,8 @@ def order(
 
 
 class Id(IntegerConverter):
-    """An id that a record can have. A larger number names no page: the database could not even be
-    asked for it, and the answer would be a fault of ours.
+    """An id that a record can have. A larger number is not found, because the database could not
+    compare it.
     """
 
     regex = rf"\d{{1,{len(str(MAX_ID))}}}"
@@ -108,5 +110,5 @@ class Id(IntegerConverter):
 
 
 def init_app(app: Flask) -> None:
-    """Called before the addresses are added."""
+    """Call it before the routes are added."""
     app.url_map.converters["int"] = Id

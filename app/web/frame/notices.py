@@ -24,12 +24,12 @@ UNTIL_IT_DOES = N_(
     "Monitors that cannot be reached are unknown until it does. No incident opens for them, and the"
     " time counts neither as up nor as down."
 )
-# ``them`` are the results: the places may be one or several.
+# "them" are the results, because there may be one place or several.
 SILENT = N_(
     "No results come from %(places)s. Until they do, monitors are judged without them, and those"
     " that are checked from nowhere else are unknown."
 )
-ASIDE_NAMED = 5
+MAX_SET_ASIDE_NAMED = 5
 STUCK = N_("Until then no check is recorded and nobody is alerted to anything new.")
 
 
@@ -46,11 +46,13 @@ def standing() -> Sequence[tuple[str, str]]:
 
 
 def set_aside() -> str:
-    """The records of another server that this page leaves out, because they were not understood."""
+    """A sentence on the records of another server that this page cannot read and leaves out."""
     names = list(g.get("set_aside", ()))
     if not names:
         return ""
-    listed = ", ".join(names[:ASIDE_NAMED]) + (", …" if len(names) > ASIDE_NAMED else "")
+    listed = ", ".join(names[:MAX_SET_ASIDE_NAMED])
+    if len(names) > MAX_SET_ASIDE_NAMED:
+        listed += ", …"
     return _n(
         "%(num)s record of the server is not understood, and left out: %(names)s",
         "%(num)s records of the server are not understood, and left out: %(names)s",
@@ -60,8 +62,9 @@ def set_aside() -> str:
 
 
 def _of_home() -> Iterator[tuple[str, str]]:
-    """What is too much to find out for each page: whether this installation can write, which it
-    tries, and whether places can check, of which it counts the last checks.
+    """Notices of the home page alone, because they take too long for each page: whether this
+    installation can write, which it tries, and whether places can check, for which it counts the
+    last checks.
     """
     if stuck := cannot_write():
         yield "warning", f"{stuck} {_(STUCK)}"

@@ -1,6 +1,6 @@
-"""Long work in steps: each request works for a second, then shows its progress and requests the
-next. A script does that at once; without scripts, a button does. The remaining work is in the page,
-so interrupted work can continue, and no request lasts longer than a proxy waits.
+"""Long work in steps: each request works for a second and answers with a page that shows the
+progress and requests the next step, by a script or by a button. The page contains the remaining
+work, so that interrupted work can continue, and no request lasts longer than a proxy waits.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ T = TypeVar("T")
 
 
 def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T], str]:
-    """Call ``act`` for at least one item. Returns how many it reports as done, the items that are
-    left, and why it stopped early. An item whose answer did not come is among them.
+    """Call ``act`` for the items until the time is over, at least once. Return how many calls
+    returned true, the remaining items, and why it stopped at an error. The item whose call failed
+    is among the remaining ones.
     """
-    until, done = time.monotonic() + SECONDS, 0
+    deadline, count = time.monotonic() + SECONDS, 0
     for index, item in enumerate(items):
-        if index and time.monotonic() >= until:
-            return done, items[index:], ""
+        if index and time.monotonic() >= deadline:
+            return count, items[index:], ""
         try:
-            done += act(item)
+            count += act(item)
         except NOT_TAKEN as fault:
-            return done, items[index:], f"{fault} {outlook(fault)}"
-    return done, (), ""
+            return count, items[index:], f"{fault} {outlook(fault)}"
+    return count, (), ""
 
 
 def count_in(name: str) -> int:
@@ -42,7 +43,7 @@ def count_in(name: str) -> int:
 def page(
     title: str, done: int, left: int, fields: Sequence[tuple[str, str]], trouble: str, back: str
 ) -> tuple[str, int]:
-    """The progress page. ``fields``: what the next request sends, to the same URL."""
+    """The progress page. ``fields``: of the next request, to the same URL."""
     steps = {"title": title, "done": done, "total": done + left, "fields": fields}
     page = render_template("monitors/progress.html", trouble=trouble, back=back, **steps)
     return page, 503 if trouble else 200

@@ -1,11 +1,11 @@
-"""The recent password: whoever changes access, or wants to see a secret, has typed their password
-in this session within the last 10 minutes. A browser that was left open, or a stolen cookie, must
-not be enough to make an account or a key.
+"""The recent password: to change access or to see a secret, a person must have typed their password
+in this session within the last 10 minutes. An unattended browser, or a stolen cookie, must not be
+enough to create an account or a key.
 
-``CHANGES`` names the endpoints. If the password is older, the same address answers with a page that
-names the change and asks for it. The page carries the form, encrypted and bound to session, address
-and time, so that nothing is typed twice: after the right password the view runs as if the form had
-been sent now.
+``CHANGES`` has the endpoints. If the password is older, the address answers with a page that names
+the change and asks for the password. The page contains the sent form, encrypted and bound to
+session, address and time. After the right password, the view runs as if the form had been sent
+again.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from app.web.frame.errors import choice_of, is_box, label_of
 from app.web.frame.session import SAFE_METHODS, TOKEN, load
 from app.web.frame.store_errors import too_often
 
-# Hidden: the form that waits for the password, sealed; beside it, the password that is typed.
-SEALED_FORM, PASSWORD = "carried", "your_password"
+# The hidden field with the encrypted form, and the field for the password.
+SEALED_FORM, PASSWORD = "sealed_form", "your_password"
 CURRENT = "current_password"  # the field of forms that ask for the password themselves
 SEALED_FOR = timedelta(hours=1)
-# Characters. The longest form is a monitor's with all headers, channels, body and notes.
+# In characters. The longest form is a monitor's with all headers, channels, body and notes.
 MAX_SEALED = 512 * 1024
 MASK = "••••••••"
 
@@ -44,8 +44,8 @@ View = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class GuardedChange:
-    """``name``: as the page calls it. ``whom``: whom or what it concerns, from the address.
-    ``shows``: the names and values of the form that the page shows.
+    """``name``: the title on the page. ``whom``: the person or object, from the variables of the
+    address. ``shows``: the names and values in the form that the page shows.
     """
 
     name: str
@@ -104,7 +104,9 @@ class RecentForm(BrowserForm):
 
 
 def init_app(app: Flask) -> None:
-    """After all blueprints. The views are wrapped, so role and CSRF token are checked before."""
+    """Call it after the blueprints are registered. The views are wrapped, so role and CSRF token
+    are checked first.
+    """
     for endpoint, change in CHANGES.items():
         app.view_functions[endpoint] = guarded(app.view_functions[endpoint], change)
 
@@ -126,7 +128,7 @@ def guarded(view: View, change: GuardedChange) -> View:
 
 
 def _is_typed_here() -> bool:
-    """Whether the form itself has the right password, so that no page need ask for it again."""
+    """Whether the form itself contains the right password, so that no page need ask for it."""
     typed = request.form.get(CURRENT)
     if not typed:
         return False
@@ -138,7 +140,7 @@ def _is_typed_here() -> bool:
 
 
 def _confirmed(view: View, change: GuardedChange, values: dict[str, Any]) -> Any:
-    form, typed = _opened(request.form[SEALED_FORM]), request.form.get(PASSWORD, "")
+    form, typed = _unseal_form(request.form[SEALED_FORM]), request.form.get(PASSWORD, "")
     password_form = RecentForm(formdata=None)
     try:
         current_access().people.confirm(current_user.person.id, typed)
@@ -155,23 +157,23 @@ def _confirmed(view: View, change: GuardedChange, values: dict[str, Any]) -> Any
 
 
 def _replayed(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -> Any:
-    """What the view answers to ``form``. The session gets its new token only then: while the view
-    mails an invitation, other tabs still send the old one.
+    """The answer of the view to ``form``. The session gets a new token only afterwards: while the
+    view sends an invitation by mail, other tabs still use the old one.
     """
     token, now = session.get(TOKEN), current_access().clock()
     current_user.session = replace(current_user.session, password_at=now)
     request.form = ImmutableMultiDict(form)
     try:
         return view(**values)
-    finally:  # even if the change is refused: the password was typed
-        # Otherwise the view has begun another session.
+    finally:  # even if the change is refused, because the password was typed
+        # With another token, the view has begun another session.
         if token and session.get(TOKEN) == token:
             _take_new_token(token)
 
 
 def _take_new_token(token: str) -> None:
-    """If the session ended meanwhile, do nothing: the answer is still sent, because it may have a
-    link that is shown once.
+    """Give the session a new token. If it ended meanwhile, do nothing: the answer is still sent,
+    because it may have a link that is shown once.
     """
     new = current_access().sessions.password_typed(token)
     user = load(new) if new else None
@@ -180,7 +182,7 @@ def _take_new_token(token: str) -> None:
 
 
 def _sent() -> list[tuple[str, str]]:
-    """The form of this request, without the token that the asking page has anew."""
+    """The form of this request, without its CSRF token, because the page has a new one."""
     return [pair for pair in request.form.items(multi=True) if pair[0] != "csrf_token"]
 
 
@@ -200,7 +202,7 @@ def _page(
         change=_(change.name),
         whom=change.whom(**values),
         entered=[(label_of(name), _shown(name, value)) for name, value in change.shows(form)],
-        carried=sealed,
+        sealed_form=sealed,
         form=password_form,
         back=links.full_path() if "GET" in methods else url_for("home.show"),
     )
@@ -208,12 +210,14 @@ def _page(
 
 
 def _typed(form: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """What was entered, by field. Emptied fields too: what is stored would be removed."""
+    """The entered values by field. An empty field is among them, because it removes a
+    stored value.
+    """
     values_by_name: dict[str, list[str]] = {}
     for name, value in form:
         if name not in errors.CONTROL_FIELDS:
             values_by_name.setdefault(name, []).append(value)
-    # Before a box there is a hidden, empty field of its name.
+    # In front of a checkbox there is a hidden, empty field with the same name.
     return [(name, ", ".join(filter(None, values))) for name, values in values_by_name.items()]
 
 
@@ -223,7 +227,7 @@ def _shown(name: str, value: str) -> str:
     return _("Yes") if value and is_box(name) else choice_of(name, value)
 
 
-def _opened(text: str) -> list[tuple[str, str]]:
+def _unseal_form(text: str) -> list[tuple[str, str]]:
     """The form that ``_page`` sealed in this session for this address. Raises Denied."""
     moment, form = tokens.unseal(text, _purpose())
     age = current_access().clock() - datetime.fromisoformat(moment)
@@ -233,5 +237,5 @@ def _opened(text: str) -> list[tuple[str, str]]:
 
 
 def _purpose() -> str:
-    """Text that is sealed for one session and address is unreadable at every other."""
+    """The purpose of the encryption: another session or address cannot decrypt the form."""
     return f"recent password {current_user.session.id} {links.full_path()}"

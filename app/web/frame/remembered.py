@@ -1,5 +1,5 @@
-"""What a person chose last, remembered by their browser: the rows and order of a list, and what
-many new monitors have in common. Parameters in the address win, and are remembered in turn.
+"""A person's last choices, in a cookie: the rows and the order of a list, and the common values of
+imported monitors. Parameters in the address win, and are remembered too.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ ROWS = "25"
 
 
 def list_query(form: type[ListForm], pairs: Pairs, name: str, **defaults: str) -> Any:
-    """The query of the list ``name``: of the address, of what was chosen before, and of
-    ``defaults``. Raises Invalid for a parameter of the address.
+    """The query of the list ``name``, from the address, the remembered choices and ``defaults``, in
+    this order. Raises Invalid for a parameter of the address.
     """
-    given = {key for key, value in pairs if value}
-    if "sort_by" in given:  # which begins with its own direction
-        given.add("sort")
+    sent = {key for key, value in pairs if value}
+    if "sort_by" in sent:  # each order has a default direction
+        sent.add("sort")
 
     def query(choices: Mapping[str, str]) -> Any:
-        more = [(key, value) for key, value in choices.items() if key not in given]
+        more = [(key, value) for key, value in choices.items() if key not in sent]
         return queries.list_query(form, [*pairs, *more])
 
     try:
         return query({"per_page": ROWS, **defaults, **choices_of(name)})
-    except Invalid:  # of the address; or another version wrote the cookie
+    except Invalid:  # the address is invalid, or the cookie is of another version
         return query({"per_page": ROWS, **defaults})
 
 
 def remember(response: Response, name: str) -> Response:
-    """``response``, and with it the choices in the address of this request."""
-    before = choices_of(name)
+    """Add a cookie with the choices in the address of this request to ``response``."""
+    remembered = choices_of(name)
     sent = {key: request.args[key] for key in REMEMBERED if request.args.get(key)}
-    chosen = before | sent
+    chosen = remembered | sent
     if "sort_by" in sent and "sort" not in sent:
         chosen.pop("sort", None)
-    if response.status_code == 200 and chosen != before:
+    if response.status_code == 200 and chosen != remembered:
         keep(response, name, chosen)
     return response
 

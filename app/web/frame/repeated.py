@@ -1,14 +1,14 @@
-"""The same form sent twice is carried out once: by a double click without a script, by a reload of
-the answer, or by the browser's Back button.
+"""Process a form once that was sent twice: by a double click without a script, by a reload of the
+answer, or after the browser's Back button.
 
-A form is the same one if its address and all of its fields are the same. One that changes
-something has a CSRF token, which a page that was loaded again has anew, and counts as the same for
-seconds: later it is sent on purpose. One that makes something has a token of its own in its hidden
-field ``once``, and counts as the same for hours.
+Two forms are the same if their addresses and all of their fields are equal. A form that changes
+something has a CSRF token, which is new each time the page is loaded. It counts as the same for
+some seconds; later, a person has sent it on purpose. A form that creates something has another
+token in its hidden field ``once``, and counts as the same for hours.
 
-An answer that says where it leads (a redirect; an answer that shows a secret once says it too, in
-its ``Location``) tells that the form was carried out. Other answers ask for something, and the form
-may be sent again. The second request waits for the first and leads where that led.
+If the answer has a ``Location``, the form was processed: a redirect has one, and so has an answer
+that shows a secret once. Other answers ask the person for something, and the form may be sent
+again. The second request waits for the first one and redirects to its ``Location``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from app.web.frame import fragments, links
 from app.web.frame.recent import SEALED_FORM
 from app.web.frame.session import SAFE_METHODS
 
-# How long a form waits for the same one that came before it. It pins a thread meanwhile.
+# How long the second request waits for the first. It occupies a thread meanwhile.
 WAIT_SECONDS = 15.0
 POLL_SECONDS = 0.1
 TOKEN_BYTES = 16
 ONCE = "once"  # the hidden field with the token
-_BEGUN = "begun_form"  # the name in ``g`` of the form that this request carries out
+_BEGUN = "begun_form"  # the name in ``g`` of the form that this request processes
 
 SENT_TWICE = N_("This form was sent twice. The second one was ignored.")
 STILL_BUSY = N_(
@@ -63,16 +63,16 @@ def token() -> str:
 
 
 def shown_once(template: str, back: str, **context: object) -> Response:
-    """A page with a secret that is shown in the answer itself, never after a redirect: it would
-    have to wait in a cookie. Nothing may keep a copy; its form sent again leads to ``back``.
+    """A page with a secret, which is in the answer itself: with a redirect, the secret would have
+    to be in a cookie. Nothing may cache it. If the form is sent again, it leads to ``back``.
     """
     headers = {"Cache-Control": "no-store", "Location": back}
     return Response(render_template(template, **context), 201, headers, mimetype="text/html")
 
 
 def answer_second() -> Answer | None:
-    """Before a view. If this form was sent before: a redirect to where the first one led. None
-    if it is the first, which the view then carries out.
+    """Called before a view. If this form was sent before, redirect to the ``Location`` of the first
+    answer. None for the first one, which the view then processes.
     """
     if request.method in SAFE_METHODS or "csrf_token" not in request.form:
         return None
@@ -94,8 +94,8 @@ def _begin(digest: str) -> BegunForm | None:
 
 
 def _answer_of_first(digest: str) -> Answer | BegunForm:
-    """The redirect of the first form; or, if that was refused, this form, to be carried out.
-    Without a wait if too many requests wait already.
+    """The redirect of the first form; or, if that was refused, this form, for the view to process.
+    It does not wait if too many requests wait already.
     """
     with REPEATED_FORMS.taken() as free:
         if not free:
@@ -105,11 +105,11 @@ def _answer_of_first(digest: str) -> Answer | BegunForm:
 
 
 def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
-    """Poll by reading, and write only once the first was refused: SQLite has one writer, and the
-    results of checks would wait.
+    """Poll by reading, and write only after the first was refused: SQLite has one writer, and the
+    results of checks would have to wait.
     """
     access = current_access()
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while True:
         sent = access.sent_forms.get(digest)
         if sent is None and (begun := _begin(digest)):
@@ -117,15 +117,15 @@ def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
         if sent is not None and sent.location is not None:
             flash(_(DONE_ALREADY.get(request.endpoint or "", SENT_TWICE)), "info")
             return redirect(sent.location)
-        if time.monotonic() >= until:
+        if time.monotonic() >= deadline:
             flash(_(STILL_BUSY), "info")
             return redirect(_back())
         time.sleep(POLL_SECONDS)
 
 
 def _digest() -> str:
-    """A hash of form and person, not of the session, whose token a typed password renews. A file
-    counts with its content: the same form may send another one.
+    """A hash of the form and the person. The session is not in it, because its token changes with a
+    typed password. Of a file, the content counts.
     """
     fields = list(request.form.items(multi=True))
     if ONCE in request.form:
@@ -137,22 +137,23 @@ def _digest() -> str:
 
 
 def _back() -> str:
-    """The page that the form was on, if the browser says so and it is ours."""
+    """The page with the form, if the browser names it and it is of this installation."""
     page = request.referrer or ""
     return page if urlsplit(page).netloc == request.host else url_for("home.show")
 
 
 def store_location(response: Response) -> Response:
-    """After a view that carried a form out: store where its answer leads, for the second one."""
+    """Called after a view: store the ``Location`` of the answer, for the second request."""
     begun: BegunForm | None = g.pop(_BEGUN, None)
     if begun is None:
         return response
     location = response.location
     current_access().sent_forms.end(begun, location)
-    # A form that waited for the password was carried out too: Back leads to its own page.
+    # The page for the password sent this form. Store the location for the original form as well,
+    # which the Back button may send again.
     if location and ONCE in request.form:
         digest = _digest()
-        own = _begin(digest) if digest != begun.digest else None
-        if own:
-            current_access().sent_forms.end(own, location)
+        original = _begin(digest) if digest != begun.digest else None
+        if original:
+            current_access().sent_forms.end(original, location)
     return response

@@ -27,7 +27,7 @@ POLICY = "; ".join(
         "img-src data: 'self'",  # Bootstrap has its small icons as data: images
         "font-src 'self'",
         "connect-src 'self'",
-        "frame-src 'self'",  # the widget of a status page, as it looks
+        "frame-src 'self'",  # the preview of a status page's widget
         "manifest-src 'self'",
         "form-action 'self'",
         "base-uri 'none'",
@@ -47,8 +47,8 @@ HEADERS = {
 
 
 class InMemory(Request):
-    """A request whose files stay in memory, where its bounded body is already. A file may hold
-    secrets, and anybody may send one: neither belongs on a disk.
+    """A request whose files stay in memory, like its bounded body. They are not written to the
+    disk, because they may contain secrets, and anybody may send them.
     """
 
     def _get_file_stream(self, *_size: object, **_kind: object) -> IO[bytes]:
@@ -61,7 +61,7 @@ def init_app(app: Flask, *, https: bool) -> None:
     app.config["SESSION_COOKIE_SECURE"] = https
     app.config["WTF_CSRF_CHECK_DEFAULT"] = False
     csrf.init_app(app)
-    # It writes a line for each form without a valid token, which anybody may send without end.
+    # Otherwise each form without a valid token writes a line, and anybody may send many.
     logging.getLogger("flask_wtf").setLevel(logging.WARNING)
     app.after_request(_add_headers)
 
@@ -75,8 +75,7 @@ def bound_body() -> None:
         abort(415)
     request.max_form_parts, request.max_form_memory_size = MAX_PARTS, MAX_FORM_BYTES
     body = request.get_data()  # 413 if its announced length is too large
-    # The framework reads a body without a length only up to the limit, and takes that for all of
-    # it.
+    # Of a body without a length, Flask reads only as much as the limit, without an error.
     cut = request.content_length is None and len(body) >= MAX_FORM_BYTES
     if cut or (not upload and body.count(b"&") >= MAX_FIELDS):
         abort(413)
@@ -88,12 +87,12 @@ def check_csrf() -> None:
 
 
 def _add_headers(response: Response) -> Response:
-    # Not by ``setdefault``, which raises and catches an error for each that is missing.
+    # ``setdefault`` would be slow: it raises and catches an error for each missing header.
     present = {name.lower() for name, _value in response.headers}
     response.headers.extend(
         [(name, value) for name, value in HEADERS.items() if name.lower() not in present]
     )
     if request.endpoint in ("static", "bootstrap.static") and "v" in request.args:
-        # The version is in the URL, so a cached copy is never outdated.
+        # The version is in the URL, so a new file has a new URL.
         response.headers["Cache-Control"] = f"public, max-age={YEAR_SECONDS}, immutable"
     return response

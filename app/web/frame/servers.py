@@ -1,4 +1,4 @@
-"""Several servers behind one dashboard: which one a person has chosen, and how much it has."""
+"""Several remote servers behind one dashboard: the chosen one, and the features that it has."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from app.web.frame.session import SAFE_METHODS, guarded, needs
 
 blueprint = guarded("remote", __name__)
 
-CHOICE = "server"  # the cookie has the name, because the order of the settings may change
+CHOICE = "server"  # in the session: the server's name, because the order in the settings may change
 PATH = "/on/"
 _UNCHANGED = frozenset(string.ascii_letters + string.digits + ".-")
 GONE = N_("The server of this page is no longer in the settings. Choose another one in the menu.")
-# Blueprints of the dashboard itself, the same for every server.
+# Blueprints that are the same for every server.
 ANYWHERE = frozenset(
     {"auth", "second", "account", "acknowledge", "remote", "bootstrap", "screen", "docs"}
 )
@@ -35,7 +35,7 @@ def servers(app: Flask | None = None) -> Any | None:
 
 
 def slug(name: str) -> str:
-    """A server's name as it is written in URLs: unique for each name."""
+    """A server's name in URLs; different names have different slugs."""
     escapes = {":": "_", "/": "~"}
     return "".join(c if c in _UNCHANGED else escapes.get(c, f"={ord(c):x}=") for c in name)
 
@@ -43,9 +43,9 @@ def slug(name: str) -> str:
 class ServerPaths(Layer):
     """Removes the server from a URL path such as ``/on/status.example.com/monitors/4``.
 
-    The server is in the URL, and not only in the cookie, because all tabs share a cookie: a form
-    opened for one server would be sent to another, for a record with the same id. It is part of the
-    root path and so gets into every URL that a page makes.
+    The server is in the URL, because all tabs share a cookie: with the cookie alone, a form for one
+    server could be sent to another, for a record with the same id. It is part of the root path, so
+    every URL on a page contains it.
     """
 
     def __init__(self, remotes: Any) -> None:
@@ -54,12 +54,12 @@ class ServerPaths(Layer):
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         root, path = environ.get("SCRIPT_NAME", ""), environ.get("PATH_INFO", "")
         environ["wakeful.root"] = root
-        name, rest = path.removeprefix(PATH).partition("/")[::2]
+        name, page_path = path.removeprefix(PATH).partition("/")[::2]
         is_server = path.startswith(PATH) and name in self.slugs
-        if is_server and rest.partition("/")[0] != "api":  # the API has no pages to confuse
+        if is_server and page_path.partition("/")[0] != "api":  # the API has no such paths
             environ["wakeful.server"] = self.slugs.index(name)
             environ["SCRIPT_NAME"] = f"{root}{PATH}{name}"
-            environ["PATH_INFO"] = f"/{rest}"
+            environ["PATH_INFO"] = f"/{page_path}"
         return self.inner(environ, start_response)
 
 
@@ -77,7 +77,7 @@ def choose_server() -> Response | None:
     remotes.choose(remotes.names.index(name) if name in remotes.names else 0)
     if len(remotes.names) == 1 or not request.blueprint or request.blueprint in ANYWHERE:
         return None
-    # A part that refreshes itself would take the redirect for one to the login page.
+    # The script of a fragment would mistake the redirect for one to the login page.
     if request.method not in SAFE_METHODS or request.headers.get("X-Fragment"):
         raise Conflict(_("This page does not say which server it belongs to. Reload it."))
     return redirect(path_of(remotes.chosen.name) + request.full_path.rstrip("?"))
@@ -100,7 +100,9 @@ def chosen_name() -> str | None:
 
 
 def choose_by_name(name: str | None) -> bool:
-    """Use the server of this name for this request; whether there is one. None: the local one."""
+    """Use the server of this name for this request, and return whether there is one. None: the
+    local database.
+    """
     remotes = servers()
     if remotes is None or name is None:
         return remotes is None and name is None
@@ -111,8 +113,8 @@ def choose_by_name(name: str | None) -> bool:
 
 
 def extent() -> Extent:
-    """How much this request's store has, for menus and other parts of every page; the least while
-    it does not answer. It is asked once, because each further call would wait again.
+    """The features that this request's store has, for menus and other parts of every page; the
+    fewest if it does not answer. It is read once, because each further read would wait again.
     """
     if "extent" not in g:
         try:
@@ -123,9 +125,8 @@ def extent() -> Extent:
 
 
 def is_bare() -> bool:
-    """Whether the store is a server that speaks the base API and nothing of ours. Raises the
-    store's error while it does not answer: a page must not say that something is missing when that
-    is not known.
+    """Whether the store is a server with the base API alone. Raises the store's error if it does
+    not answer: a page must not claim that the server lacks something when that is not known.
     """
     present = extent()
     if "extent_fault" in g:
@@ -134,22 +135,22 @@ def is_bare() -> bool:
 
 
 def is_whole() -> bool:
-    """Whether the store has all that a Wakeful has. Raises as ``is_bare`` does."""
+    """Whether the store has all features of Wakeful. Raises as ``is_bare`` does."""
     return not is_bare() and extent() == Extent.WHOLE
 
 
 def refuse_bare() -> None:
-    """For pages that a bare server has nothing for."""
+    """Raise Unsupported for a server with the base API alone."""
     if is_bare():
         raise Unsupported(_("The server behind this dashboard does not have this."))
 
 
 def no_answer() -> None:
-    """For pages that report that the store does not answer: they must not ask it again."""
+    """Called before an error page: it must not read the store again, which does not answer."""
     g.extent = Extent.BARE
 
 
-# Parts of pages that a bare server lacks, and that people would look for.
+# Features that a server with the base API alone lacks, and that people would look for.
 LACKING = (
     N_("Single checks with their response times, and charts of them"),
     N_("Uptime and other statistics"),

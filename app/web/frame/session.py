@@ -1,8 +1,8 @@
 """The person who is logged in to the dashboard, and what they may do.
 
-A cookie carries only the token of a session. What the session may do is read from its record
-(app/access/sessions.py), for every copy of the cookie. The guard runs before every view of every
-blueprint that uses it, so a new page is closed unless somebody opens it.
+The cookie contains only the token of a session. The rights are read from the record of the session
+(app/access/sessions.py), so a change applies to every copy of the cookie. The guard runs before
+every view of its blueprints, so a new page needs a login by default.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ V = TypeVar("V", bound=Callable[..., Any])
 Answer = str | Response | tuple[str, int]  # of a view
 
 TOKEN = "_user_id"  # noqa: S105 - where Flask-Login stores the answer of ``User.get_id``
-DEVICE = "device"  # the cookie
-PENDING_LOGIN = (
-    "half_login"  # where the cookie has the token of a login that waits for the second factor
-)
+DEVICE = "device"  # the name of the cookie
+# The key in the session of the token of a login that waits for the second factor.
+PENDING_LOGIN = "half_login"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Each role has the rights of those after it in records.Role.
 RANKS = {role: rank for rank, role in enumerate(reversed(Role))}
@@ -46,7 +45,7 @@ SET_UP_FIRST = N_("Your role requires a second factor. Set one up first. Nothing
 
 
 class User(UserMixin):  # type: ignore[misc]
-    """The logged-in person as Flask-Login and the templates see them."""
+    """The logged-in person, for Flask-Login and the templates."""
 
     def __init__(self, person: Person, token: str, session: Session) -> None:
         self.person = person
@@ -62,7 +61,7 @@ class User(UserMixin):  # type: ignore[misc]
 
     @cached_property
     def must_set_up(self) -> bool:
-        """Whether the person may do nothing before they have set up a second factor."""
+        """Whether the person must set up a second factor first."""
         return current_access().factors.must_add(self.person)
 
     @property
@@ -77,21 +76,21 @@ class User(UserMixin):  # type: ignore[misc]
 def init_app(app: Flask) -> None:
     manager = LoginManager(app)
     manager.user_loader(load)
-    # Flask-Login would compare the browser's name and address, and a phone's address changes.
+    # Otherwise Flask-Login compares the browser's name and address, and a phone's address changes.
     manager.session_protection = None
     app.session_interface = CookieSessions()
     app.after_request(_remember_device)
 
 
 def database_away() -> bool:
-    """Whether the database failed to answer during this request. Then people who were not known
-    before stay unknown.
+    """Whether the database failed to answer during this request. The person is then not read any
+    more.
     """
     return bool(g.get("database_away"))
 
 
 def load(token: str) -> User | None:
-    """Whose session has this token."""
+    """The person whose session has this token."""
     if database_away():
         return None
     opened = current_access().sessions.open(token, client())
@@ -103,7 +102,7 @@ def load(token: str) -> User | None:
 
 
 def client() -> Client:
-    """What this request says of where it comes from."""
+    """The origin of this request."""
     return Client(
         request.remote_addr,
         request.headers.get("User-Agent"),
@@ -113,7 +112,9 @@ def client() -> Client:
 
 
 def begin_pending(person: Person) -> None:
-    """The password was right, and the second factor is still to come. Nothing is open yet."""
+    """Store that the password was right and the second factor is needed. There is no
+    session yet.
+    """
     end()
     session[PENDING_LOGIN] = current_access().pending_logins.begin(person.id)
 
@@ -130,8 +131,8 @@ def end_pending() -> None:
 
 
 def begin(person: Person, *, password_at: datetime | None = None) -> None:
-    """Log ``person`` in with a fresh session: nothing of the old one is kept. ``password_at``: when
-    they last typed their password, if they go on after a change of their account.
+    """Log ``person`` in with a new session; the old one ends. ``password_at``: when they last typed
+    their password, if the session is replaced after a change of their account.
     """
     if token := session.get(TOKEN):
         current_access().sessions.end(token)
@@ -145,10 +146,10 @@ def begin(person: Person, *, password_at: datetime | None = None) -> None:
 
 def end(*, forget: bool = False) -> None:
     """Log the person out: all copies of this session's cookie become invalid. ``forget``: the
-    browser is a stranger's from now on.
+    browser is no longer a known device of the person.
     """
     if token := session.get(TOKEN):
-        load(token)  # otherwise the audit log does not name who logs out
+        load(token)  # otherwise the audit log does not name the person
         current_access().sessions.log_out(token, forget=forget)
     end_pending()
     _clear()
@@ -166,7 +167,7 @@ def _remember_device(response: Response) -> Response:
 
 
 def needs(role: Role) -> Callable[[V], V]:
-    """The role that a view needs, if it is not that of its blueprint."""
+    """Set the role that a view needs, if it differs from that of its blueprint."""
 
     def mark(view: V) -> V:
         view.needs_role = role  # type: ignore[attr-defined]
@@ -176,13 +177,15 @@ def needs(role: Role) -> Callable[[V], V]:
 
 
 def for_set_up(view: V) -> V:
-    """Mark a view that is open to people who have to set up their second factor first."""
+    """Allow a view to people who must set up their second factor first."""
     view.for_set_up = True  # type: ignore[attr-defined]
     return view
 
 
 def default_role() -> Role:
-    """Everybody with an account may read; only editors may change, or open a form to do so."""
+    """The role of a view without a mark: everybody with an account may read; only editors may
+    change anything, or open a form for it.
+    """
     changes = request.url_rule is not None and (request.url_rule.methods or set()) - SAFE_METHODS
     return Role.EDITOR if changes else Role.VIEWER
 
@@ -197,8 +200,8 @@ def guarded(name: str, module: str, path: str | None = None, role: Role | None =
 
 
 class LoggedOut(Exception):
-    """The session ended before a form was sent. The error page keeps what was typed until the login
-    (app/web/frame/errors.py).
+    """The session ended before a form was sent. The error page has the form, which the person can
+    send again after the login (app/web/frame/errors.py).
     """
 
 
@@ -219,8 +222,8 @@ def _guard(role: Role | None) -> Response | None:
 
 
 def to_login() -> Response:
-    """Redirect to the login page, which returns to this one. It tells somebody who was logged in
-    why: a page that was open would end there without a word.
+    """Redirect to the login page, which returns to this one. It says why if the person was logged
+    in.
     """
     if session.get(TOKEN) and not database_away() and "X-Fragment" not in request.headers:
         session.pop(TOKEN)
@@ -230,8 +233,8 @@ def to_login() -> Response:
 
 
 def safe_next(target: str | None) -> str:
-    """``target`` if it is a path on this site, else the home page: a link to our login page must
-    not lead people to another site.
+    """``target`` if it is a path on this site, otherwise the home page: a link to the login page
+    must not lead people to another site.
     """
     home = url_for("home.show")
     if not target or not target.isprintable() or "\\" in target:

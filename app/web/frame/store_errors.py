@@ -9,7 +9,7 @@ from app.i18n import N_, _
 from app.web.frame.session import database_away
 from app.web.shown import times
 
-# Errors that no field caused: the form comes back as it was sent, with the sentence above it.
+# Errors that no field caused: the page shows the form as it was sent, with the sentence above it.
 NOT_TAKEN = (Conflict, Denied, NotFound, Unavailable, Unsupported)
 
 LOST = N_(
@@ -24,7 +24,9 @@ NOT_TAKEN_UP = N_("The server accepted this but changed nothing.")
 
 
 def outlook(fault: WakefulError) -> str:
-    """What happened to input that a store did not accept, and when to try again."""
+    """A sentence on whether a change was stored that a store did not accept, and when to
+    try again.
+    """
     if not isinstance(fault, Unavailable):
         return _(UNCHANGED)
     if database_away():

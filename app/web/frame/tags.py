@@ -1,4 +1,4 @@
-"""The tags that monitors have, for fields that take some, and how many monitors they reach."""
+"""The tags of monitors, for fields that take tags, and how many monitors have them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from app.rules.natural import natural_key
 from app.stores import current_store
 from app.web.frame.store_errors import NOT_TAKEN
 
-SUGGESTED = 50  # the most used of more
+SUGGESTED = 50  # the most frequent tags
 
 
 def counts() -> Mapping[str, int] | None:
-    """How many monitors have each tag; None if the store does not say. Asked once a request."""
+    """How many monitors have each tag; None if the store cannot tell. Read once a request."""
     if "tag_counts" not in g:
         try:
             g.tag_counts = current_store().monitors.tag_counts()
-        except NOT_TAKEN:  # a form does without rather than fail
+        except NOT_TAKEN:  # a form must not fail for its suggestions
             g.tag_counts = None
     by_tag: Mapping[str, int] | None = g.tag_counts
     return by_tag
 
 
 def in_use() -> Sequence[tuple[str, int]] | None:
-    """The tags that a field suggests, by name, with how many monitors have each; None if the
-    store does not say.
+    """The tags that a field suggests, by name, with how many monitors have each; None if the store
+    cannot tell.
     """
     if (by_tag := counts()) is None:
         return None
-    most_used = sorted(by_tag.items(), key=lambda pair: -pair[1])[:SUGGESTED]
-    return sorted(most_used, key=lambda pair: natural_key(pair[0]))
+    frequent = sorted(by_tag.items(), key=lambda pair: -pair[1])[:SUGGESTED]
+    return sorted(frequent, key=lambda pair: natural_key(pair[0]))
 
 
 def reached(tags: Sequence[str], ids: Sequence[int] = ()) -> int:
@@ -41,7 +41,7 @@ def reached(tags: Sequence[str], ids: Sequence[int] = ()) -> int:
 
 
 def sentence(tags: Sequence[str], ids: Sequence[int] = ()) -> str:
-    """How many monitors are meant; empty if none is chosen."""
+    """A sentence on how many monitors have the tags or ids; empty without tags and ids."""
     if not tags and not ids:
         return ""
     if count := reached(tags, ids):
@@ -50,7 +50,7 @@ def sentence(tags: Sequence[str], ids: Sequence[int] = ()) -> str:
 
 
 def sentence_of_all() -> str:
-    """How many monitors are meant if all are."""
+    """A sentence on the number of all monitors."""
     return _reaches(sum(current_store().monitors.overview().values()))
 
 

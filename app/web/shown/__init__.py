@@ -1,1 +1,1 @@
-"""Turn records into what pages show: labels, times, charts, timelines and rows of lists."""
+"""Prepare records for pages: labels, times, charts, timelines and rows of lists."""

@@ -1,4 +1,4 @@
-"""The audit log in words: who, what, and where the page of an object is."""
+"""The audit log in words: actors, actions, objects with links to their pages, and changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ACTIONS: Mapping[Action, str] = {
     Action.LOGIN_FAILED: N_("Failed to log in"), Action.SESSION_ENDED: N_("Session ended"),
 }  # fmt: skip
 OBJECTS: Mapping[ObjectKind, str] = {resource.kind: resource.title for resource in RESOURCES}
-# The address of an object's page, by its id. What was deleted is not there any more.
+# The endpoint of an object's page, which takes its id.
 PAGES: Mapping[ObjectKind, str] = {
     ObjectKind.MONITOR: "monitors.show",
     ObjectKind.INCIDENT: "incidents.show",
@@ -60,7 +60,7 @@ def kind_of_actor(actor: Actor) -> str:
 
 def action(line: AuditLine) -> str:
     if line.action == Action.LOGIN_FAILED and line.actor.kind == ActorKind.PERSON:
-        return _("Typed a wrong password")  # they are logged in: it was asked for again
+        return _("Typed a wrong password")  # a logged-in person who was asked for the password
     is_named = line.action in set(Action)
     return _(ACTIONS[Action(line.action)]) if is_named else line.action
 
@@ -87,7 +87,7 @@ def page_of(line: AuditLine) -> str | None:
     return url_for(endpoint, id=thing.id) if there and endpoint else None
 
 
-# Fields of changes that hold ids, and of what. Others have them inside: ``_ids_in``.
+# The fields of changes with ids, and the kind of their objects.
 _IDS: Mapping[str, ObjectKind] = {
     "contact_id": ObjectKind.CONTACT, "depends_on": ObjectKind.MONITOR,
     "groups": ObjectKind.MONITOR, "impact": ObjectKind.MONITOR, "incident_id": ObjectKind.INCIDENT,
@@ -97,8 +97,8 @@ _IDS: Mapping[str, ObjectKind] = {
 Names = Mapping[tuple[ObjectKind, int], str]
 
 
-def things_in(lines: Sequence[AuditLine]) -> set[tuple[ObjectKind, int]]:
-    """The objects that changes of these lines name by their ids."""
+def objects_in(lines: Sequence[AuditLine]) -> set[tuple[ObjectKind, int]]:
+    """The objects whose ids the changes of these lines contain."""
     return {
         (_IDS[field], id)
         for line in lines
@@ -123,7 +123,7 @@ def _ids_in(given: Any) -> Iterator[int]:
 
 
 def named(field: str, given: Any, names: Names) -> str:
-    """``value`` with names in place of ids."""
+    """A value of a change, with names in place of ids."""
     kind = _IDS.get(field)
     if kind is None:
         return value(given)
@@ -170,7 +170,7 @@ def json_line(line: AuditLine) -> str:
     return json.dumps(plain(fields), ensure_ascii=False) + "\n"
 
 
-# The forms that label fields, by kind of object; of two forms with one field, the first counts.
+# The forms with the labels of fields, by kind of object. If two have a field, the first counts.
 _FORMS: Mapping[ObjectKind, tuple[type[Form], ...]] = {
     **{kind: (form,) for kind, form in FORMS.items()},
     ObjectKind.PERSON: (forms.PersonForm, forms.ProfileForm, forms.NewPasswordForm),
@@ -179,7 +179,7 @@ _FORMS: Mapping[ObjectKind, tuple[type[Form], ...]] = {
     ObjectKind.WALL_LINK: (forms.WallLinkForm,),
     ObjectKind.SETTING: (forms.MailServerForm,),
 }
-# Labels of fields that no form has, or has under another name.
+# Labels of fields that no form has under this name.
 _MORE: Mapping[ObjectKind, Mapping[str, str]] = {
     ObjectKind.MONITOR: {"paused": N_("Paused"), "contacts": N_("Contacts")},
     ObjectKind.INCIDENT: {
@@ -216,15 +216,15 @@ _SETTINGS: Mapping[str, str] = {
 
 
 def field_name(thing: AuditedObject | None, field: str) -> str:
-    """The label of a field in the form of its object. A field that no form has any more is called
-    as it is stored.
+    """The label of a field in the form of its object; the stored name for a field that no
+    form has.
     """
     label = None if thing is None else _labels(thing.kind).get(field)
     return _(label) if label else field
 
 
 def setting_name(name: str) -> str:
-    """What a setting is called, by the name under which it is stored."""
+    """The label of a setting. ``name``: its name in the table."""
     label = _SETTINGS.get(name) or labels_of(forms.NetworksForm).get(name)
     return _(label) if label else name
 

@@ -1,5 +1,5 @@
-"""The time of a chart: round times on its axis, in the person's time zone, and what it says of each
-of its moments, for the line that a pointer or the keyboard reads. Pure.
+"""The time axis of a chart: marks at round times in the person's zone, and the sentence for each
+bucket that a pointer or the keyboard selects. Pure.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from app.web.shown import charts, monitor_rows
 from app.web.shown.plot import ms_text as text
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-# For a time up to this long: the step between two marks, and their format. Days are counted from a
-# Monday, so that marks a week or two apart are Mondays; anything longer has months.
+# The longest time, the step between two marks, and their format. Days are counted from a Monday, so
+# that marks a week or two apart are Mondays. For a longer time, the marks are months.
 MARKS = (
     (12 * MINUTE, 2 * MINUTE, "%H:%M"),
     (40 * MINUTE, 5 * MINUTE, "%H:%M"),
@@ -34,8 +34,8 @@ MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a date in any zone
 
 
 def of_statistics(statistics: Mapping[str, Any], zone: tzinfo) -> list[tuple[datetime, str]]:
-    """``marks`` of the chart of a ``statistics`` answer. They end with its time, not with its last
-    bucket: today's ends tomorrow.
+    """``marks`` of the chart of a ``statistics`` answer. They end with its time, not with the last
+    bucket, which may end tomorrow.
     """
     buckets = statistics["buckets"]
     if not buckets:
@@ -74,7 +74,7 @@ def readings(
     phases: Mapping[str, str],
     earlier: charts.EarlierSeries | None = None,
 ) -> list[str]:
-    """A sentence for each bucket of a chart. ``phases``: the words of those that are measured."""
+    """A sentence for each bucket of a chart. ``phases``: the labels of the measured phases."""
     sentences = []
     for bucket in buckets:
         start, spent = datetime.fromisoformat(bucket["start"]), bucket["timings"]
@@ -88,7 +88,7 @@ def readings(
 
 
 def form_of(seconds: int, length: timedelta) -> str:
-    """The format of a moment: a day if buckets are days, else as short as is clear."""
+    """The format of a moment: a day if buckets are days, otherwise the shortest clear one."""
     if seconds >= DAY.total_seconds():
         return "%a %-d %b %Y"
     return "%H:%M" if length <= DAY + HOUR else "%a %-d %b, %H:%M"

@@ -1,4 +1,6 @@
-"""How a job calls its heartbeat, to copy, for each of the usual places that jobs run in."""
+"""Commands with which a job calls its heartbeat, to copy, for the usual schedulers and
+languages.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ _WAYS = (
     (N_("cron"), "{cron} {job} && curl -fsS -m 10 --retry 5 -o /dev/null {url}"),
     (
         N_("cron, with the exit status and the output"),
-        # A file, because much output is too long for an argument: curl would not even start. No
-        # %, which is a line end in a crontab.
+        # A file, because long output does not fit into an argument. No %, because that is a line
+        # end in a crontab.
         "{cron} out=$(mktemp); {job} > $out 2>&1; "
         "curl -fsS -m 10 --retry 5 -o /dev/null --data-binary @$out {url}/$?; rm $out",
     ),
@@ -37,8 +39,8 @@ _WAYS = (
     ),
     (
         "PowerShell",
-        # Windows has exit codes that are negative or above 255, and a PowerShell (5.1) that does
-        # not know -MaximumRetryCount.
+        # On Windows, exit codes may be negative or above 255, and PowerShell 5.1 does not have
+        # -MaximumRetryCount.
         "& C:\\Jobs\\job.exe\n"
         "$end = if ($LASTEXITCODE -eq 0) {{ '' }} else {{ '/fail' }}\n"
         'Invoke-RestMethod -Uri "{url}$end" -TimeoutSec 10',

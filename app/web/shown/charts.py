@@ -20,13 +20,13 @@ from app.stats.series import day_state
 from app.web.shown import plot
 from app.web.shown.markers import Lettering, marker_lines, unnamed
 
-# More titles would make the page heavy, and too narrow to point at.
+# With more titles, the page would be large, and the bars too narrow to point at.
 TITLES_AT_MAX = 48
 LETTERING = Lettering(8.5, 14)
 
 Bucket = Mapping[str, Any]
 FormatMoment = Callable[[datetime], str]
-# Start, end (None: it goes on), title, link, if there is one, and severity.
+# Start, end (None: it is open), title, link (None: without), and severity.
 DrawnIncident = tuple[datetime, datetime | None, str, str | None, str]
 
 
@@ -42,9 +42,9 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart(plot.TimeChart):
-    """A response-time chart. ``areas`` are SVG paths by the name of their class, ``dots`` are
-    measurements without a neighbour, which no line could show, each with its class.
-    ``earlier``: the title of the line of an earlier time.
+    """A response-time chart. ``areas``: SVG paths with their classes. ``dots``: measurements
+    without a neighbour, which no line can show, with their classes. ``earlier``: the title of the
+    line of an earlier time.
     """
 
     width, height = 900, 230
@@ -80,9 +80,9 @@ class PlaceSeries:
 
 @dataclass(frozen=True, slots=True)
 class EarlierSeries:
-    """The response times of an earlier time, as they lie in the chart: ``times`` of each ``width``
-    from ``start`` on; ``unbroken``: the indexes at which no check was due. ``response_time``: all
-    together, as an answer of ``statistics`` has them.
+    """The response times of an earlier time, moved to the time of the chart: ``times`` for each
+    ``width`` from ``start``. ``unbroken``: the indexes at which no check was due.
+    ``response_time``: of the whole time, as in an answer of ``statistics``.
     """
 
     title: str
@@ -100,16 +100,16 @@ class EarlierSeries:
 def earlier_series(
     title: str, statistics: Mapping[str, Any], shift: timedelta, seconds: int
 ) -> EarlierSeries:
-    """``statistics``: the answer of the earlier time. ``shift``: how much later the chart is.
-    ``seconds``: the width of its buckets; narrower ones are summed up to it.
+    """``statistics``: the answer for the earlier time. ``shift``: how much later the chart is.
+    ``seconds``: the width of the chart's buckets; narrower buckets are combined.
     """
-    own, buckets = statistics["bucket_seconds"], statistics["buckets"]
-    step = max(1, seconds // own)
+    width, buckets = statistics["bucket_seconds"], statistics["buckets"]
+    step = max(1, seconds // width)
     groups = [buckets[index : index + step] for index in range(0, len(buckets), step)]
     return EarlierSeries(
         title=title,
         start=_moment(buckets[0]["start"]) + shift,
-        width=timedelta(seconds=step * own),
+        width=timedelta(seconds=step * width),
         times=[_mean(group) for group in groups],
         unbroken={index for index, group in enumerate(groups) if all(map(_between_checks, group))},
         response_time=statistics["response_time"],
@@ -117,7 +117,7 @@ def earlier_series(
 
 
 def _mean(buckets: Sequence[Bucket]) -> int | None:
-    """The response time of several buckets, by their checks."""
+    """The mean response time of several buckets, weighted by their checks."""
     measured = [bucket for bucket in buckets if bucket["response_time"] is not None]
     checks = sum(bucket["checks"] for bucket in measured)
     total = sum(bucket["checks"] * bucket["response_time"] for bucket in measured)
@@ -139,10 +139,9 @@ def response_chart(
     """The chart of a ``statistics`` answer.
 
     ``format_moment``: of a marker. ``marks``: labels of the time axis. ``stacked`` shows the phases
-    on top of each other instead of average and 95th percentile. ``slow_after``: the
-    threshold in ms, if there is one. ``markers``: moment and name of each, oldest first.
-    ``places``: a line for each, instead of the average of all, which nobody measured; the phases
-    are of all places together.
+    on top of each other instead of average and 95th percentile. ``slow_after``: the threshold in
+    ms. ``markers``: moment and name of each, oldest first. ``places``: a line for each, instead of
+    the average of all, which no place measured. Phases are always of all places.
     """
     buckets = statistics["buckets"]
     drawn = _drawn_times(buckets, stacked, places, earlier)
@@ -165,9 +164,9 @@ def response_chart(
     if not stacked:
         lines += [("p95", plot.path(run)) for run in _runs(buckets, "p95", scale) if len(run) > 1]
     if earlier:
-        before = _earlier_runs(earlier, buckets, scale)
-        runs = [*runs, *(("earlier", run) for run in before)]
-        lines = [*(("earlier", plot.path(run)) for run in before if len(run) > 1), *lines]
+        earlier_runs = _earlier_runs(earlier, buckets, scale)
+        runs = [*runs, *(("earlier", run) for run in earlier_runs)]
+        lines = [*(("earlier", plot.path(run)) for run in earlier_runs if len(run) > 1), *lines]
     no_times = _("No response times in this range.")
     sentences = [
         _summary(_("Response time"), statistics["response_time"]) or no_times,
@@ -223,7 +222,7 @@ def _summary(title: str, figures: Mapping[str, Any]) -> str:
 
 
 def _place_sentence(place: PlaceSeries) -> str:
-    """What the chart shows of one of several places, in words."""
+    """The line of a place in words."""
     measured = [ms for ms in place.times if ms is not None]
     if not measured:
         return ""
@@ -238,11 +237,9 @@ def _place_sentence(place: PlaceSeries) -> str:
 # Bars -----------------------------------------------------------------------------------------
 
 
-CELL, GAP, TALL = 8, 2, 22  # equal to the dashes of ``.strip`` in charts.css
-
-
-# How much of an hour was down, in quarters: an outage of less than an hour is a lower cell in front
-# of what the rest of the hour was. Equal to the strokes of ``.strip`` in charts.css.
+CELL, GAP, TALL = 8, 2, 22  # as the dashes of ``.strip`` in charts.css
+# An outage of less than an hour is a lower cell in front of the hour's other state. Its height is
+# in quarters, as the strokes of ``.strip`` in charts.css.
 QUARTERS = 4
 
 
@@ -261,19 +258,19 @@ class Bar:
 def cells(buckets: Sequence[Bucket], *, days: bool = False) -> Bar:
     """A row of cells. ``days``: each is a day; otherwise they are the hours of one.
 
-    Adjoining cells of one state are one dashed line, to keep a list of a hundred monitors small.
+    Adjacent cells of one state are one dashed line, to keep a list of a hundred monitors small.
     """
     total = sum(bucket["down"] for bucket in buckets)
     parts = [_down_part(bucket, bucket["down"] if days else total) for bucket in buckets]
-    rest = [_rest_state(bucket, part) for bucket, part in zip(buckets, parts, strict=True)]
-    return _bar(tuple(part if "-" in part else "" for part in parts), tuple(rest))
+    states = [_other_state(bucket, part) for bucket, part in zip(buckets, parts, strict=True)]
+    return _bar(tuple(part if "-" in part else "" for part in parts), tuple(states))
 
 
 @lru_cache(maxsize=1024)  # most monitors of a list look alike, and most are shown again
-def _bar(parts: Sequence[str], rest: Sequence[str]) -> Bar:
-    whole = _lines(rest, lambda _state: TALL // 2)
+def _bar(parts: Sequence[str], states: Sequence[str]) -> Bar:
+    whole = _lines(states, lambda _state: TALL // 2)
     front = _lines(parts, lambda part: TALL - TALL * int(part[-1]) // QUARTERS // 2)
-    width = len(rest) * (CELL + GAP) - GAP
+    width = len(states) * (CELL + GAP) - GAP
     paths = [*sorted(whole.items()), *sorted(front.items())]
     drawn = Markup().join(Markup('<path class="cell-{}" d="{}"/>').format(*item) for item in paths)
     return Bar(paths, max(width, 1), drawn)
@@ -281,7 +278,7 @@ def _bar(parts: Sequence[str], rest: Sequence[str]) -> Bar:
 
 def strip(bar: Bar, label: str) -> Markup:
     """The row as an image. ``label``: the row in words."""
-    return Markup(  # noqa: S704 - ``drawn`` is our own
+    return Markup(  # noqa: S704 - ``drawn`` has no text of users
         f'<svg class="strip" viewBox="0 0 {bar.width} {bar.height}" preserveAspectRatio="none"'
         f' role="img" aria-label="{escape(label)}">{bar.drawn}</svg>'
     )
@@ -301,8 +298,8 @@ def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str
 
 
 def _down_part(bucket: Bucket, in_day: int) -> str:
-    """How much of a bucket was down, as the class of its cell; empty for nothing, without a number
-    for all of it. ``in_day``: the seconds down in its day.
+    """The class of the cell for the time down: ``down-1`` to ``down-3`` for quarters, ``down`` for
+    the whole bucket, empty if it was not down. ``in_day``: the seconds down in its day.
     """
     if not bucket["down"]:
         return ""
@@ -312,18 +309,18 @@ def _down_part(bucket: Bucket, in_day: int) -> str:
     return state if quarters == QUARTERS else f"{state}-{quarters}"
 
 
-def _rest_state(bucket: Bucket, down_part: str) -> str:
-    """The state behind a partial outage; of a bucket without one, its state."""
+def _other_state(bucket: Bucket, down_part: str) -> str:
+    """The state behind a partial outage; the state of a bucket without one."""
     if down_part in ("down", "brief"):
         return down_part
     return "degraded" if bucket.get("degraded") else day_state({**bucket, "down": 0})
 
 
-# In quarters of a pixel: whole numbers are short, and these are precise enough.
+# In quarters of a pixel, so that whole numbers, which are short, are precise enough.
 SPARK_WIDTH, SPARK_HEIGHT = 384, 88
 
 
-@lru_cache(maxsize=4096)  # 23 of a monitor's 24 hours change once an hour
+@lru_cache(maxsize=4096)  # a monitor's line changes little from one view to the next
 def sparkline(values: tuple[int | None, ...]) -> Markup:
     """Paths of a small line without axes, as SVG; a missing value is a gap. Empty if there are
     fewer than two values.
@@ -341,7 +338,7 @@ def sparkline(values: tuple[int | None, ...]) -> Markup:
 
 
 def _steps_of(points: Sequence[plot.Point]) -> Markup:
-    """A path of whole numbers relative to the point before: a third of the usual length."""
+    """A path with relative whole numbers, which is a third as long as one with absolute ones."""
     x, y = points[0]
     moves = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
     if not moves:  # zero length: its round cap is a point
@@ -350,19 +347,19 @@ def _steps_of(points: Sequence[plot.Point]) -> Markup:
 
 
 def day_links(cells: Iterable[tuple[str, str, str]]) -> Markup:
-    """A bar of days, each a link: (state, title, URL) of each."""
+    """A bar of days, each a link. ``cells``: state, title and URL of each."""
     drawn = "".join(
         f'<li><a class="cell-{state}" href="{url}" title="{(text := escape(title))}" tabindex="-1">'
         f'<span class="visually-hidden">{text}</span></a></li>\n'
         for state, title, url in cells
     )
-    return Markup(f'<ol class="days">\n{drawn}</ol>')  # noqa: S704 - titles are escaped, URLs ours
+    return Markup(f'<ol class="days">\n{drawn}</ol>')  # noqa: S704 - titles are escaped
 
 
 # The parts of a chart -------------------------------------------------------------------------
 
 
-# How much higher than the measurements a threshold may lie: above that, it would flatten them.
+# A threshold above the measurements times this is not in the chart: it would flatten them.
 THRESHOLD_WITHIN = 1.5
 TEXT_HALF = 24  # half the width of a label of the time axis, rounded up
 
@@ -380,7 +377,7 @@ def _threshold(scale: plot.Scale, slow_after: int | None) -> Threshold | None:
 
 
 def _x_tick(at: float, text: str) -> plot.Tick:
-    """The last label ends with the chart: its second half would be cut."""
+    """A label of the time axis. The last one ends at the edge, so that it is not cut."""
     is_last = at > Chart.right - TEXT_HALF
     return plot.Tick(Chart.right, text, "end") if is_last else plot.Tick(at, text)
 
@@ -400,10 +397,10 @@ def _drawn_times(
         if ms is not None
     ]
     for span, bucket in zip(spans, buckets, strict=True):
-        own = [ms for ms in (bucket["p95"], bucket["response_time"]) if ms is not None]
-        if stacked:
-            own = [sum(value or 0 for value in bucket["timings"].values())] if own else []
-        drawn += [(*span, max(own))] if own else []
+        measured = [ms for ms in (bucket["p95"], bucket["response_time"]) if ms is not None]
+        if stacked and measured:
+            measured = [sum(value or 0 for value in bucket["timings"].values())]
+        drawn += [(*span, max(measured))] if measured else []
     if earlier:
         for index, ms in enumerate(earlier.times):
             start = earlier.start + index * earlier.width
@@ -413,7 +410,7 @@ def _drawn_times(
 
 
 def _runs(buckets: Sequence[Bucket], name: str, scale: plot.Scale) -> list[list[plot.Point]]:
-    """The points of a figure in runs, split at buckets without it: a gap must look like one."""
+    """The points of a figure in runs, split at buckets without the figure."""
     points: list[plot.Point | None] = [
         None if bucket[name] is None else (scale.x(index + 0.5), scale.y(bucket[name]))
         for index, bucket in enumerate(buckets)
@@ -425,8 +422,8 @@ def _runs(buckets: Sequence[Bucket], name: str, scale: plot.Scale) -> list[list[
 def _runs_of(
     place: PlaceSeries, buckets: Sequence[Bucket], scale: plot.Scale
 ) -> list[list[plot.Point]]:
-    """The points of a place in runs, split where it did not measure for longer than between two of
-    its checks, or the monitor was down.
+    """The points of a place in runs, split where the monitor was down, or where more measurements
+    are missing than between two checks.
     """
     points: list[plot.Point | None] = []
     missing = 0
@@ -440,7 +437,9 @@ def _runs_of(
 
 
 def _between_checks(bucket: Bucket) -> bool:
-    """Whether no check was due in it. The line continues: a gap would look like a fault."""
+    """Whether no check was due in it. The line then continues, because a gap would look like a
+    fault.
+    """
     return bucket["response_time"] is None and not bucket.get("checks") and bool(bucket.get("up"))
 
 
@@ -507,9 +506,7 @@ def _bands(
 
 
 def titles(readings: Sequence[str]) -> Markup:
-    """What each part of a chart says if no script reads it: invisible bars with a title.
-    ``readings``: of each bucket.
-    """
+    """Invisible bars with titles, for browsers without scripts. ``readings``: of each bucket."""
     scale = plot.Scale(Chart, len(readings), 1)
     step = -(-len(readings) // TITLES_AT_MAX) or 1
     width, height = round(scale.x(step) - scale.x(0), 1), Chart.bottom - Chart.top

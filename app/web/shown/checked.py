@@ -1,4 +1,4 @@
-"""What a check on request has brought, in words."""
+"""The result of a check on request, in words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def message(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
 
 
 def left_out(result: Result, names: Iterable[str]) -> str | None:
-    """Where the check of what is not saved was made, if other places will check it: ``names``."""
+    """The place of the check of an unsaved monitor, if other places will check it too. ``names``:
+    of all its places.
+    """
     elsewhere = [places.title(name) for name in names if name != result.location]
     if not elsewhere:
         return None

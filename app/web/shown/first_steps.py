@@ -1,8 +1,8 @@
-"""What an installation still lacks on its first day, on the home page of those who can set it up.
+"""The first steps in a new installation, on the home page of people who can do them.
 
-Each step is ticked by what is stored. The list is put away by each person: the second factor is
-each one's own, and an editor cannot end the list of an admin. Put away, it costs nothing, because
-the person is read anyway; nor does it once all is done, which a process remembers.
+Stored records show which steps are done. Each person can hide the list for themselves, because it
+differs: each person adds a second factor, and an editor has fewer steps than an admin. A process
+remembers who has done all steps, so that they are not read again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FirstStep:
 
 
 def first_steps() -> Sequence[FirstStep]:
-    """The steps of the person who looks; none if all are done, or put away."""
+    """The steps of the logged-in person; none if all are done, or the list is hidden."""
     person = current_user.person
     done_by = current_app.extensions.setdefault(_DONE, set())
     is_over = person.first_steps_away or person.id in done_by

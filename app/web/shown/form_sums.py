@@ -1,12 +1,13 @@
-"""What the folded sections of the monitor form hold, in the summary of each.
+"""Summaries of the folded sections of the monitor form, and of the alerts for slowness.
 
-The script ``fold-sums.js`` says the same while people type: ``as_data`` gives it the same parts.
+The script ``fold-sums.js`` updates the summaries while people type; ``as_data`` gives it the parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from app.checks.kinds import FIELDS, HTTP, kind_of
@@ -14,14 +15,16 @@ from app.forms.browser import BrowserMonitorForm
 from app.forms.fields import Options, Switch
 from app.forms.lists import ContactNames, IdList, PairList
 from app.i18n import N_, _, _n
-from app.records import AlertCondition
+from app.records import SLOW_ALERTS_DAYS, AlertCondition
+from app.stores import current_store
+from app.web.shown import times
 
 
 @dataclass(frozen=True, slots=True)
 class SumPart:
-    """What is said of one field. ``{}`` in ``text`` is its value. ``counted``: what is said of a
-    number, or of a list of so many rows. ``none``: what is said of an empty field, or of a box that
-    is not ticked.
+    """The text for one field. ``{}`` in ``text`` is its value. ``counted``: the text for a number,
+    or for the number of rows in a list. ``none``: the text for an empty field, or for a box that is
+    not checked.
     """
 
     field: str
@@ -83,7 +86,7 @@ MAINTENANCE = (
 
 
 def words(form: BrowserMonitorForm, parts: Sequence[SumPart], empty: str = "") -> str:
-    """The values of these fields, ``empty`` if there is nothing to say."""
+    """The texts for these fields; ``empty`` if there are none."""
     texts = (_words(form, part) for part in parts if part.field in form and _has(form, part.field))
     return ", ".join(filter(None, texts)) or empty
 
@@ -134,4 +137,32 @@ def _value(field: Any) -> str:
         return next((choice.label for choice in field.iter_choices() if choice.selected), "")
     return (
         str(field._value()).replace("T", " ") if field.type == "DateTime" else str(field._value())
+    )
+
+
+# --- How often a monitor would have alerted because it is slow
+
+_SLOW_FIELDS = ("slow_after", "slow_alert_after")
+
+
+def slow_alerts(form: BrowserMonitorForm, id: int | None) -> str:
+    """How often the monitor would have alerted with the entered values; empty without values."""
+    if any(name not in form or form[name].errors or not form[name].data for name in _SLOW_FIELDS):
+        return ""
+    if id is None:
+        return _("There are no checks yet to tell how often this would alert.")
+    alerts = current_store().results.slow_alerts(id, *(form[name].data for name in _SLOW_FIELDS))
+    if alerts is None:
+        return ""
+    span = _("In the last %(days)s days", days=SLOW_ALERTS_DAYS)
+    if times.now() - alerts.since < timedelta(days=SLOW_ALERTS_DAYS - 1):
+        span = _("Since %(day)s", day=times.plain_day(times.local(alerts.since)))
+    if alerts.last_at is None:
+        return _("%(span)s, this would not have alerted.", span=span)
+    return _n(
+        "%(span)s, this would have alerted %(num)s time, on %(day)s.",
+        "%(span)s, this would have alerted %(num)s times, last on %(day)s.",
+        alerts.count,
+        span=span,
+        day=times.plain_day(times.local(alerts.last_at)),
     )

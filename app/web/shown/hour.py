@@ -1,4 +1,4 @@
-"""The chart of the hour around an incident: each check by itself."""
+"""The chart of the hour around an incident, with each single check."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from app.web.shown import axis, places, plot, times
 from app.web.shown.markers import Lettering, marker_lines
 
 SPAN, AFTER = timedelta(hours=1), timedelta(minutes=30)
-LETTERING = Lettering(13, 22)  # in the size that it has on phones
+LETTERING = Lettering(13, 22)  # the size on phones
 PER_PAGE, PAGES = 100, 30  # of results: an interval of 10 s from eight places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourChart(plot.TimeChart):
-    """What the macro draws: each check as a dot. ``lines`` are between good checks of a place
-    without another check between them. ``unknown``: checks that could not be made.
+    """The data for the macro: each check is a dot. ``lines`` connect successive good checks of a
+    place. ``unknown``: checks that could not be made.
     """
 
     # Narrow, so that its letters can be read on a phone without scrolling.
@@ -36,9 +36,9 @@ class HourChart(plot.TimeChart):
 
 
 def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
-    """The time of the chart: half an hour on each side of the start, or the last hour if that half
-    hour is not over yet. Up to a full minute: otherwise the page would change with each second, and
-    be sent again each time that it refreshes.
+    """The time of the chart: half an hour on each side of the start, or the last hour if the half
+    hour after the start is not over. It ends at a full minute, so that the page does not change
+    each time that it refreshes.
     """
     minute = now.replace(second=0, microsecond=0)
     if minute < now:
@@ -48,8 +48,8 @@ def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
 
 
 def chart_of(incident: Incident, markers: Sequence[Marker] = ()) -> HourChart | None:
-    """The hour of an incident, with those of the ``markers`` that are in it; None without results,
-    which are kept for a while only.
+    """The hour of an incident, with ``markers``; None without results, which are deleted after some
+    time.
     """
     if servers.is_bare():
         return None
@@ -131,23 +131,23 @@ def draw(
 
 
 def _time_of(result: Result) -> int | None:
-    """The response time of a good check. The dots of failing checks are no part of a line: across
-    an outage it would say that the target answered meanwhile.
+    """The response time of a good check; None for a failing one, so that no line crosses an
+    outage.
     """
     return result.response_time if result.is_good else None
 
 
 def _place_sentences(results: Sequence[Result]) -> Iterator[str]:
-    """What the chart shows of each of several places, in words."""
+    """The checks of each place in words."""
     for name in places.styles(result.location for result in results):
-        own = [result for result in results if result.location == name]
+        of_place = [result for result in results if result.location == name]
         figures = _(
             "%(place)s: %(count)s, %(failed)s failed",
             place=places.title(name),
-            count=len(own),
-            failed=sum(result.verdict is Verdict.DOWN for result in own),
+            count=len(of_place),
+            failed=sum(result.verdict is Verdict.DOWN for result in of_place),
         )
-        if measured := [ms for result in own if (ms := _time_of(result)) is not None]:
+        if measured := [ms for result in of_place if (ms := _time_of(result)) is not None]:
             average = plot.ms_text(sum(measured) / len(measured))
             figures = _("%(figures)s, %(average)s on average", figures=figures, average=average)
         yield f"{figures}."

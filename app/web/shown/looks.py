@@ -1,6 +1,5 @@
-"""The appearance of each state: a shape, a word and a colour, in one place.
-
-The looks of status pages are in ``app/rules/page_state.py``, because the public sees them too.
+"""The look of each state: icon, word and colour. ``app/rules/page_state.py`` has those of status
+pages.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ PLACE = {
     records.PlaceState.SILENT: Look(N_("Silent"), "down", "down"),
     records.PlaceState.NEVER_SEEN: Look(N_("Never seen"), "pending", "paused"),
 }
-# The place answers, and none of its last checks could be made.
+# For a place that answers, but could make none of its last checks.
 UNABLE = Look(N_("Cannot check"), "degraded", "degraded")
 CARRIER = {
     records.Carrier.LOCAL: N_("Checker on the database"),
@@ -131,7 +130,7 @@ OVER = Look(N_("Over"), "unknown", "unknown")
 
 FOUND_LATE = N_("Found by results that came late. Nobody was alerted.")
 
-# What ended an incident without a recovery: no check saw the monitor up.
+# The looks of incidents that ended without a good check.
 ENDED = {
     records.Ending.SILENCE: OVER,
     records.Ending.CHANGED: OVER,
@@ -145,12 +144,12 @@ def look_of(looks: Mapping[Any, Look], word: str) -> Look:
 
 
 def place(state: str, trouble: str | None) -> Look:
-    """The look of a place. ``trouble``: why it can make none of its checks, if it cannot."""
+    """The look of a place. ``trouble``: why it can make none of its checks."""
     return UNABLE if trouble and state == records.PlaceState.ONLINE else look_of(PLACE, state)
 
 
 def clock_offset(ms: int) -> str:
-    """How far the clock of a place is from ours."""
+    """The difference between the clock of a place and that of the server."""
     if abs(ms) < CLOCK_RIGHT_MS:
         return _("accurate")
     amount = f"{abs(ms):,} ms" if abs(ms) < 10_000 else f"{abs(ms) / 1000:,.0f} s"
@@ -200,7 +199,7 @@ MAX_HOST = 60  # characters of a host
 
 
 def channel_value(pair: records.Pair, *, whole: bool) -> str:
-    """An email address, ``whole`` for those who may edit it; the host of a URL; else the mask."""
+    """An email address (``whole``: for people who may edit it), the host of a URL, or the mask."""
     if pair.key == records.Channel.EMAIL and whole:
         return pair.value
     masked = pair.masked().value

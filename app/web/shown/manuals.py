@@ -1,7 +1,6 @@
-"""The manuals in docs/ as pages: each is rendered once, at its first use, and searched by section.
-
-At first use, because a checkout and a wheel then need no step of their own, and a process that
-nobody asks for help parses nothing. Raw HTML in a manual is shown as text.
+"""The manuals in docs/ as pages, and a search in their sections. A page is rendered and cached at
+its first use, so that neither a checkout nor a wheel needs a build step. Raw HTML in a manual is
+shown as text.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 INDEX = "README"  # the manuals by task
 API = "api-manual"  # /docs/api is the reference, which is generated
-# Which manual helps with a page: by endpoint, or else by blueprint.
+# The manual for a page of the dashboard, by endpoint or by blueprint.
 HELP = {
     "home": "", "monitors": "kinds", "monitors.ping": "heartbeats", "monitors.pings": "heartbeats",
     "checks": "kinds#causes-of-every-kind", "bulk": "dependencies", "imports": "import",
@@ -43,7 +42,7 @@ HELP = {
 LONG = 16_000  # characters; a longer manual has a page for each of its chapters
 MAX_HITS, MAX_WORDS = 25, 10
 _EXCERPT = 110  # characters before and after the first word that matches
-_MAKING = ("add", "create", "make", "new")  # who asks for one of these means any
+_CREATION_WORDS = ("add", "create", "make", "new")  # the search treats these as synonyms
 # Words of a question that say nothing about its topic.
 _FILLERS = {
     "a", "an", "and", "can", "do", "does", "for", "how", "i", "in", "is", "my", "of", "on", "the",
@@ -70,7 +69,7 @@ class SearchHit:
 
 
 def of_page(endpoint: str | None, blueprint: str | None) -> str | None:
-    """The manual that helps with a page of the dashboard, below /docs; None if none does."""
+    """The address below /docs of the manual for a page of the dashboard; None if there is none."""
     return HELP.get(endpoint or "", HELP.get(blueprint or ""))
 
 
@@ -85,7 +84,7 @@ def names() -> dict[str, str]:
 @cache
 def chapters(name: str) -> Mapping[str, str]:
     """The Markdown of each page of a manual, by its anchor; "" is the first page. Raises KeyError
-    for a name that none has.
+    for an unknown name.
     """
     text = _text(name)
     if len(text) <= LONG:
@@ -96,7 +95,7 @@ def chapters(name: str) -> Mapping[str, str]:
 
 @cache
 def rendered(name: str, chapter: str = "") -> Markup:
-    """A page of a manual. Raises KeyError for a name that none has."""
+    """A page of a manual. Raises KeyError for an unknown name."""
     parser = _parser()
     tokens = parser.parse(chapters(name)[chapter])
     _mark(tokens, name, "docs/" if name == INDEX else "../" if chapter else "")
@@ -111,7 +110,7 @@ def inline(text: str) -> Markup:
 
 @cache
 def sections(name: str) -> Sequence[ManualSection]:
-    """Its headings with what is below each; the first is its title."""
+    """The sections of a manual; the first has its title."""
     pieces = re.split(r"^(#+) (.+)$", _text(name), flags=re.MULTILINE)[1:]
     entries = zip(pieces[::3], map(_plain, pieces[1::3]), map(_plain, pieces[2::3]), strict=True)
     page, title = "" if name == INDEX else name, _plain(pieces[1])
@@ -148,9 +147,9 @@ def _parser() -> MarkdownIt:
 
 
 def _mark(tokens: Sequence[Token], name: str, base: str) -> None:
-    """Prepare the tokens of a manual for our pages, from which ``base`` leads to /docs: headings
-    get anchors, as GitHub names them; links lead to our addresses; and the cells of tables get
-    their column's name, because a phone shows them below each other.
+    """Prepare the tokens of a manual for the dashboard. ``base`` leads from the page to /docs.
+    Headings get the anchors of GitHub; links get the addresses of the dashboard; cells of tables
+    get the name of their column, because a phone shows them below each other.
     """
     columns: list[str] = []
     column = 0
@@ -173,7 +172,7 @@ def _mark(tokens: Sequence[Token], name: str, base: str) -> None:
                     token.attrSet("data-label", columns[column])
                 column += 1
             case "code_block" | "fence":
-                token.type = "code_block"  # in which attributes are those of <pre>
+                token.type = "code_block"  # so that attributes belong to <pre>
                 token.attrSet("tabindex", "0")  # a keyboard scrolls it
             case "inline":
                 _rewrite_links(token.children or (), name, base)
@@ -187,7 +186,7 @@ def _anchor_link(heading: str) -> Token:
 
 
 def _rewrite_links(tokens: Iterable[Token], name: str, base: str) -> None:
-    """Links to what is not among the manuals, such as files of the source, become plain text."""
+    """Adapt the links. Links to files that are no manuals become plain text."""
     pages = {file: name for name, file in names().items() if name != INDEX}
     file, anchor, is_plain = "", "", False
     for token in tokens:
@@ -206,7 +205,7 @@ def _rewrite_links(tokens: Iterable[Token], name: str, base: str) -> None:
 
 
 def _pair(image: Token, base: str) -> None:
-    """A picture of a page in light colours has one in dark beside it; the theme shows one."""
+    """Replace a picture in light colours with a light and a dark one; CSS shows one of them."""
     light = f"{base}{image.attrGet('src')}"
     pair = Markup('<img class="on-{}" src="{}" alt="{}" loading="lazy">')
     sources = (("light", light), ("dark", light.replace("-light.", "-dark.")))
@@ -215,9 +214,9 @@ def _pair(image: Token, base: str) -> None:
 
 
 def _title(name: str, anchor: str) -> str:
-    """What a link to a manual or a section of it says in place of the name of its file."""
-    own = [section.heading for section in sections(name) if section.anchor == anchor]
-    return (own or [sections(name)[0].heading])[0]
+    """The text of a link to a manual or a section of it, in place of the file's name."""
+    headings = [section.heading for section in sections(name) if section.anchor == anchor]
+    return (headings or [sections(name)[0].heading])[0]
 
 
 def _words(token: Token) -> str:
@@ -225,7 +224,7 @@ def _words(token: Token) -> str:
 
 
 def slug(heading: str) -> str:
-    """The anchor of a heading, as GitHub makes it: the manuals' links work there too."""
+    """The anchor of a heading, as on GitHub, so that the links of the manuals work there too."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
@@ -233,8 +232,8 @@ def slug(heading: str) -> str:
 
 
 def search(query: str, more: Iterable[ManualSection] = ()) -> list[SearchHit]:
-    """The sections of all manuals, and ``more``, that have the words of ``query``: first those
-    that have most of them in their heading.
+    """The sections of all manuals, and of ``more``, that contain more than half of the words of
+    ``query``. Those with the most words in their headings come first.
     """
     words = [word for part in query.casefold().split() if (word := part.strip("?!.,;:'\"()"))]
     words = ([word for word in words if word not in _FILLERS] or words)[:MAX_WORDS]
@@ -242,14 +241,14 @@ def search(query: str, more: Iterable[ManualSection] = ()) -> list[SearchHit]:
     ranked = []
     everything = [section for name in names() for section in sections(name)]
     for order, section in enumerate([*everything, *more]):
-        own = section.heading if section.level > 1 else f"{section.page} {section.heading}"
-        heading = f"{section.title} {own}"
-        in_heading, in_own, anywhere = (
+        heading = section.heading if section.level > 1 else f"{section.page} {section.heading}"
+        headings = f"{section.title} {heading}"
+        in_headings, in_heading, anywhere = (
             sum(bool(pattern.search(text)) for pattern in patterns)
-            for text in (heading, own, f"{heading} {section.text}")
+            for text in (headings, heading, f"{headings} {section.text}")
         )
         if anywhere * 2 > len(patterns):
-            ranked.append((-in_heading, -in_own, -anywhere, order, section))
+            ranked.append((-in_headings, -in_heading, -anywhere, order, section))
     return [
         SearchHit(section, _excerpt(section.text, patterns))
         for *_ranks, section in sorted(ranked)[:MAX_HITS]
@@ -257,9 +256,11 @@ def search(query: str, more: Iterable[ManualSection] = ()) -> list[SearchHit]:
 
 
 def _pattern(word: str) -> re.Pattern[str]:
-    """A word that begins so; a short one alone, or as a plural: "add" is not "address"."""
-    if word in _MAKING:
-        return re.compile(rf"\b(?:{'|'.join(_MAKING)})s?\b", re.IGNORECASE)
+    """A pattern for words that begin with ``word``; a short word matches itself and its plural
+    alone, so that "add" does not match "address".
+    """
+    if word in _CREATION_WORDS:
+        return re.compile(rf"\b(?:{'|'.join(_CREATION_WORDS)})s?\b", re.IGNORECASE)
     word = word.removesuffix("s") if len(word) > 3 else word
     end = r"\w*" if len(word) > 3 else r"(?:s\b|\b)"
     return re.compile(rf"(?<!\w){re.escape(word)}{end}", re.IGNORECASE)

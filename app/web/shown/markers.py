@@ -1,5 +1,5 @@
-"""The markers that charts and incidents show, if the store has any: as lines on a chart, and what
-has been slower or faster since.
+"""Markers in charts and on incidents: as lines of a chart, in lists, and with the change of
+response times since.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from app.stats.change import Bucket, ResponseChange
 from app.stores import current_store
 from app.web.frame import servers
 
-MARKED = 50  # on one chart; more lines would hide it
+MAX_MARKERS = 50  # on one chart: more lines would hide it
 
 
 @dataclass(frozen=True, slots=True)
-class Deployed:
-    """A marker before an incident, with how long before in words."""
+class EarlierMarker:
+    """A marker before an incident. ``length``: between them, in words."""
 
     marker: Marker
-    before: str
+    length: str
 
 
 def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]:
     """The newest markers that concern a monitor, oldest first."""
     if end < begin or not servers.is_whole():
         return ()
-    query = MarkerQuery(monitor_id, from_=begin, to=end, per_page=MARKED)
+    query = MarkerQuery(monitor_id, from_=begin, to=end, per_page=MAX_MARKERS)
     listed = current_store().markers.list(query).items[::-1]
     return [marker for marker in listed if begin <= marker.time <= end]
 
 
-def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
+def shortly_before(incident: Incident, markers: Sequence[Marker]) -> list[EarlierMarker]:
     """The markers of the hour before an incident, the nearest first."""
     since = incident.started_at - LIKELY_CAUSE_WITHIN
     near = [marker for marker in markers if since <= marker.time <= incident.started_at]
     return [
-        Deployed(marker, about((incident.started_at - marker.time).total_seconds()))
+        EarlierMarker(marker, about((incident.started_at - marker.time).total_seconds()))
         for marker in near[: -MAX_MARKERS_NAMED - 1 : -1]
     ]
 
@@ -53,13 +53,13 @@ def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
 
 NAME_LENGTH = 24
 ROWS = 3  # of names, above the chart
-MAX_UNNAMED = 10  # of those that find no room there
+MAX_UNNAMED = 10  # markers for whose names there is no room
 GAP = 5  # between a line and its name
 
 
 @dataclass(frozen=True, slots=True)
 class Lettering:
-    """The names of a chart's markers: the width of a letter at most, and the height of a row."""
+    """The size of markers' names: the largest width of a letter, and the height of a row."""
 
     letter: float
     row: int
@@ -67,9 +67,9 @@ class Lettering:
 
 @dataclass(frozen=True, slots=True)
 class MarkerLine:
-    """``row``: of its name above the chart, 0 the highest; None if it would cover another name.
-    ``left``: the name stands left of the line. ``reach``: from where to where the name and its line
-    are. ``y``: where the line begins, so that it crosses no name in a row above; None: with the
+    """``row``: of its name above the chart, 0 the highest; None if there is no room. ``is_left``:
+    the name is left of the line. ``reach``: the horizontal extent of the name and its line. ``y``:
+    where the line begins, so that it crosses no name in a higher row; None: at the top of the
     chart.
     """
 
@@ -77,7 +77,7 @@ class MarkerLine:
     name: str
     title: str
     row: int | None = None
-    left: bool = False
+    is_left: bool = False
     reach: tuple[float, float] = (0, 0)
     y: int | None = None
 
@@ -91,9 +91,9 @@ def marker_lines(
         short = shortened(name, NAME_LENGTH)
         width = GAP + lettering.letter * len(short)
         places = (
-            MarkerLine(x, short, title, row, left, (x - width, x) if left else (x, x + width))
+            MarkerLine(x, short, title, row, is_left, (x - width, x) if is_left else (x, x + width))
             for row in range(ROWS)
-            for left in (False, True)
+            for is_left in (False, True)
         )
         free = (
             line
@@ -111,7 +111,7 @@ def marker_lines(
 
 
 def _collide(line: MarkerLine, other: MarkerLine) -> bool:
-    """Whether two names, or the line of one and the name of the other, cover each other."""
+    """Whether the names, or a name and the other line, overlap."""
     if line.row is None or other.row is None:
         return False
     if line.row == other.row:
@@ -121,7 +121,7 @@ def _collide(line: MarkerLine, other: MarkerLine) -> bool:
 
 
 def unnamed(lines: Sequence[MarkerLine]) -> str:
-    """The newest of those that have no name on the chart, by their moments."""
+    """The newest markers whose names are not on the chart, by their moments."""
     titles = [line.title.split(": ", 1) for line in lines if line.y is None][-MAX_UNNAMED:]
     by_moment = groupby(titles, key=itemgetter(0))
     return "; ".join(
@@ -138,7 +138,7 @@ FASTER = N_("%(percent)s%% faster since %(names)s")
 
 @dataclass(frozen=True, slots=True)
 class ChangeSince:
-    """``38% slower since Release 2.1: first byte``, and the figures that it is made of."""
+    """``text``: such as ``38% slower since Release 2.1: first byte``. ``figures``: the medians."""
 
     text: str
     figures: str
@@ -147,8 +147,8 @@ class ChangeSince:
 def changes_since(
     markers: Sequence[Marker], buckets: Sequence[Bucket], phases: Mapping[str, str]
 ) -> list[ChangeSince]:
-    """What has changed since the markers of a chart, which are in order; the newest first.
-    ``phases``: their words.
+    """The changes since the markers of a chart, which are in order; the newest first. ``phases``:
+    their labels.
     """
     if not markers:
         return []
@@ -167,11 +167,11 @@ def _since(names: Sequence[str], changed: ResponseChange, phases: Mapping[str, s
     )
     if changed.phase is not None and changed.phase in phases:
         text = f"{text}: {phases[changed.phase]}"
-    before, after = in_one_unit(changed.before, changed.after)
+    old, new = in_one_unit(changed.before, changed.after)
     figures = _(
         "Median %(after)s, after %(before)s over %(length)s.",
-        after=after,
-        before=before,
+        after=new,
+        before=old,
         length=span(changed.length.total_seconds()),
     )
     return ChangeSince(text, figures)

@@ -1,4 +1,4 @@
-"""What a list shows of each monitor beside its record: the last hours, and what expires soon."""
+"""The rows of a list of monitors: the record with the last hours and warnings of expiry."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MonitorListRow:
 
     @property
     def since(self) -> str | None:
-        """Since when the uptime is, of a monitor that is younger."""
+        """The start of the uptime's time, for a monitor that is younger than the range."""
         monitor = self.monitor
         unknown = monitor.uptime.get(LISTED) is None
         return None if unknown else times.since(monitor.created_at, LISTED)
@@ -61,9 +61,9 @@ def _row(monitor: Monitor, lately: str) -> MonitorListRow:
     return MonitorListRow(monitor, host(monitor.url), strip, spark, tuple(warnings(monitor)))
 
 
-@lru_cache(maxsize=1_000)  # most are shown again, unchanged
+@lru_cache(maxsize=1_000)  # most monitors do not change between two views
 def _drawn(hours: tuple[tuple[int, ...], ...], lately: str) -> tuple[Markup | str, Markup]:
-    """The strip and the sparkline of hours, each of which has the values of ``_HOUR``."""
+    """The strip and the sparkline. ``hours``: each has the values of ``_HOUR``."""
     if not hours:
         return "", Markup()
     buckets = [dict(zip((*LASTED, "response_time"), hour, strict=True)) for hour in hours]
@@ -146,8 +146,8 @@ def soon(monitor: Monitor) -> Iterator[str]:
 
 
 def _certificate_shown(monitor: Monitor) -> int:
-    """How many days before the expiry lists show it. Certificates of a short life are always within
-    ``NEAR_DAYS``: with ``auto``, lists show them from the day of the alert.
+    """How many days before the expiry lists show it. With ``auto`` it is the day of the alert,
+    because short-lived certificates are always within ``NEAR_DAYS``.
     """
     days = alert_days(monitor.ssl_alert_days, monitor.ssl_issued_at, monitor.ssl_expires_at)
     if monitor.ssl_alert_days == AUTO and days is not None:

@@ -1,4 +1,4 @@
-"""Calendar months as they are written in URLs: ``2026-11``. Pure."""
+"""Calendar months, in URLs ``2026-11``, and sheets with entries by day. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Month:
 
     @property
     def short(self) -> str:
-        """``Oct``: beside a month of the same time."""
+        """``Oct``."""
         return _(SHORT_MONTHS[self.number - 1])
 
     def plus(self, months: int) -> Month | None:
@@ -43,7 +43,7 @@ class Month:
         return Month(year, index + 1) if year in YEARS else None
 
     def span(self, zone: tzinfo = UTC) -> tuple[datetime, datetime]:
-        """From the first moment of the month to that of the next in ``zone``, as UTC."""
+        """The start of the month and of the next one in ``zone``, as UTC."""
         year, index = divmod(self.year * 12 + self.number, 12)
         start = datetime(self.year, self.number, 1, tzinfo=zone)
         return start.astimezone(UTC), datetime(year, index + 1, 1, tzinfo=zone).astimezone(UTC)
@@ -73,7 +73,7 @@ def read(text: str | None, default: Month) -> Month:
 
 @dataclass(slots=True)
 class DayEntry:
-    """An entry of a day: ``when`` is its first time there, ``more`` how many others follow."""
+    """An entry of a day. ``when``: its first time on the day; ``more``: how many times follow."""
 
     id: int
     name: str

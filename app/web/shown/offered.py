@@ -1,4 +1,6 @@
-"""The assertions that an answer offers on the monitor's form: a click makes the row."""
+"""Assertions that the monitor form offers after a check, made from the answer. A click adds
+the row.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,14 @@ from app.records import MASK, Assertion, AssertionOp, AssertionSource, Outcome
 from app.rules.assertions import faults
 from app.rules.bounded import parsed, spelled
 
-_MAX = 8  # members of the JSON
-_LONGEST = 80  # characters of a value
-# Headers that differ with each answer, or say nothing that people would assert, are not offered.
+_MAX_MEMBERS = 8  # of the JSON
+_MAX_VALUE = 80  # characters
+# The headers that are offered: others differ with each answer, or are not worth an assertion.
 _HEADERS = ("content-type", "cache-control", "x-cache", "server", "location")
 
 
 def offered(outcome: Outcome) -> Sequence[Assertion]:
-    """The proposals follow from the answer of a check: its status, the members of its JSON, its
-    headers.
-    """
+    """Assertions on the status, the members of the JSON, and the headers of the answer."""
     evidence = outcome.evidence or {}
     rows = [
         *_status(outcome),
@@ -47,7 +47,7 @@ def _members(evidence: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
         document = parsed(evidence.get("body") or "")
     except ValueError:
         return ()
-    return list(document.items())[:_MAX] if isinstance(document, dict) else ()
+    return list(document.items())[:_MAX_MEMBERS] if isinstance(document, dict) else ()
 
 
 def _member(name: str, value: Any) -> Sequence[Assertion]:
@@ -60,7 +60,7 @@ def _member(name: str, value: Any) -> Sequence[Assertion]:
 
 def _fits(row: Assertion) -> bool:
     value = row.value or ""
-    is_shown = not row.looks_secret() and MASK not in value and len(value) <= _LONGEST
+    is_shown = not row.looks_secret() and MASK not in value and len(value) <= _MAX_VALUE
     return is_shown and not faults(row)
 
 

@@ -1,13 +1,12 @@
-"""What a status page shows, as the page's form has it: one list of monitors and headings in order.
+"""The list of monitors and headings in the form of a status page.
 
-A heading begins a group, which goes on to the next heading. Monitors above the first heading are in
-no group. So moving a line, by a button or by hand, is all that it takes to order monitors and
-groups, and to put a monitor into a group.
+A heading begins a group, which ends at the next heading. Monitors above the first heading are in no
+group. So people order monitors and groups, and put a monitor into a group, by moving lines.
 
 The browser sends a ``line`` for each (``m17``: the monitor 17; ``g1``: a heading), in their order,
-beside ``group[1]`` (the heading's text) and ``own[17]`` (the name on the page). ``known[17]`` and
-``url[17]`` bring the monitor's own name and URL back, so that the store is not asked for them again
-whenever something moves.
+with ``group[1]`` (the heading's text) and ``own[17]`` (the name on the page). It also sends the
+monitor's name and URL (``known[17]``, ``url[17]``), so that the store need not be read whenever a
+line is moved.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Form = MultiDict[str, str]
 
 LINE, OWN, GROUP, KNOWN, URL = "line", "own", "group", "known", "url"
 LINE_FIELDS = (LINE, "monitors", "names", "groups")
-# A page with more is refused; the form shows a little more than that, so that it can be put right.
+# The form reads more lines than a page may have, so that a person can remove some.
 MAX_LINES = 2 * (MAX_PAGE_MONITORS + MAX_GROUPS)
 
 
@@ -42,8 +41,8 @@ MAX_LINES = 2 * (MAX_PAGE_MONITORS + MAX_GROUPS)
 class Line:
     """A monitor, or the heading of a group (``monitor`` is None). ``key`` names it in buttons.
 
-    ``text`` is what is typed: the monitor's name on the page, or the heading. ``index`` counts
-    monitors and headings separately; the ids of inputs have it.
+    ``text``: the typed name of the monitor on the page, or the heading. ``index`` counts monitors
+    and headings separately, for the ids of inputs.
     """
 
     key: str
@@ -73,7 +72,7 @@ def of_monitors(monitors: Iterable[MonitorRef]) -> list[Line]:
 
 
 def sent(form: Form) -> list[Line]:
-    """The lines that a browser sent; what is not a line is left out."""
+    """The lines that a browser sent, without invalid ones."""
     by_key: dict[str, Line] = {}
     for key in form.getlist(LINE)[:MAX_LINES]:
         line = _sent(form, key)
@@ -110,11 +109,11 @@ def monitor_ids(lines: Iterable[Line]) -> set[int]:
     return {line.monitor.id for line in lines if line.monitor is not None}
 
 
-# --- What buttons do ------------------------------------------------------------------------------
+# --- Actions of the buttons -----------------------------------------------------------------------
 
 
 def add(lines: Sequence[Line], monitors: Iterable[MonitorRef]) -> list[Line]:
-    """Add these at the end, but none twice."""
+    """Add monitors at the end that are not in the list yet."""
     present = monitor_ids(lines)
     return _indexed([*lines, *of_monitors(ref for ref in monitors if ref.id not in present)])
 
@@ -148,8 +147,8 @@ def move(lines: Sequence[Line], key: str, step: int) -> list[Line]:
 
 
 def _moves_alone(lines: Iterable[Line], key: str, step: int) -> bool:
-    """Whether this heading has no group to pass. Then it takes the monitor above into its group, or
-    leaves its first one to those above.
+    """Whether this heading has no other group to pass. Then it moves past one monitor, which enters
+    or leaves its group.
     """
     headings = [line.key for line in lines if line.monitor is None]
     return headings[:1] == [key] and (step < 0 or len(headings) == 1)
@@ -182,7 +181,7 @@ def _sent(form: Form, key: str) -> Line | None:
 
 
 def sent_ref(form: Form, id: int) -> MonitorRef:
-    """A monitor as the form brings it back."""
+    """A monitor with the name and the URL that the form has sent."""
     name = form.get(f"{KNOWN}[{id}]") or _("Monitor %(id)s", id=id)
     return MonitorRef(id, name, form.get(f"{URL}[{id}]", ""))
 
@@ -191,7 +190,7 @@ PAGE, PAGES = 100, 5  # a status page has at most 500 monitors
 
 
 def refs_of(page: StatusPage) -> Mapping[int, MonitorRef]:
-    """The monitors that are stored as the page's, by their ids."""
+    """The stored monitors of the page, by their ids."""
     return {} if not page.monitors else _by_name(MonitorQuery(status_page_id=page.id))
 
 
@@ -207,14 +206,14 @@ def _by_name(query: MonitorQuery) -> dict[int, MonitorRef]:
 
 
 def names_on(page: StatusPage) -> dict[int, str]:
-    """What the page calls its monitors, in their order."""
-    refs, own = refs_of(page), {named.key: named.value for named in page.names}
+    """The names of the monitors on the page, in their order."""
+    refs, names = refs_of(page), {name.key: name.value for name in page.names}
     return {
-        id: own.get(id) or (refs[id].name if id in refs else _("Monitor %(id)s", id=id))
+        id: names.get(id) or (refs[id].name if id in refs else _("Monitor %(id)s", id=id))
         for id in page.monitors
     }
 
 
 def mails() -> bool | None:
-    """Whether pages can send email; None if that is up to another server."""
+    """Whether pages can send email; None if another server sends it."""
     return None if servers.servers() is not None else current_mail().is_set()

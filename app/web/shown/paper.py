@@ -1,7 +1,7 @@
 """A report as a PDF file, if WeasyPrint is installed: ``pip install weasyprint``.
 
-WeasyPrint needs Pango from the system. If it is missing, or the extra is not installed, the page
-has no link to the file, and the browser's own printing gives the same on A4.
+WeasyPrint needs Pango from the system. Without them, the page has no link to the file, and people
+can print it from the browser.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LACKING = N_(
 
 
 def available() -> bool:
-    """Whether the library is installed. It is heavy, so it is loaded for the first file only."""
+    """Whether the library is installed. It is imported for the first file, because it is large."""
     return find_spec("weasyprint") is not None
 
 
@@ -46,14 +46,14 @@ def pdf(report: Report, made_by: str) -> bytes:
 
 
 def _nothing(url: str, *_args: object, **_kwargs: object) -> Any:
-    """The page has all that it needs: a name in it must not make the server request anything."""
+    """Refuse every request: a text in the page must not make the server load anything."""
     raise RuntimeError(f"A report loads nothing, and not {url}.")
 
 
-# A spreadsheet takes a cell that begins so for a formula and runs it.
+# A spreadsheet runs a cell that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def plain(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
+    """Text that no spreadsheet reads as a formula."""
     return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,4 +1,4 @@
-"""How long a check spent in each of its phases: a bar, and a list of figures."""
+"""The time that a check spent in each of its phases, as a bar and a list of figures."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from app.web.shown.looks import ms
 
 
 def drawn(spent: Mapping[str, int | None], kind: Kind | None = None) -> Markup:
-    """``spent``: ms by phase. ``kind``: only its phases are listed; all of them if it is None.
+    """``spent``: ms by phase. ``kind``: only the phases of this kind are listed; None: all phases.
 
-    It is not a macro: a list of checks has one in each row, and a macro takes ten times as long.
+    This is not a macro, which would take ten times as long: a list of checks has one in each row.
     """
     total = sum(spent.get(name) or 0 for name in PHASES)
     bar = ""
@@ -37,4 +37,4 @@ def drawn(spent: Mapping[str, int | None], kind: Kind | None = None) -> Markup:
         f"{ms(spent.get(name))}</dd></div>"
         for name, word in words.items()
     )
-    return Markup(f'{bar}<dl class="phases">{figures}</dl>')  # noqa: S704 - figures of ours
+    return Markup(f'{bar}<dl class="phases">{figures}</dl>')  # noqa: S704 - words are escaped

@@ -1,4 +1,4 @@
-"""What people call the places that checks run from."""
+"""Titles and line styles of the places that checks run from."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Name = TypeVar("Name", bound=str | None)
 
 
 def titles() -> Mapping[str, str]:
-    """What people call each place, by its name; empty if a server does not list them, or
-    not now: pages show the names then. They are read once for a page.
+    """The title of each place by its name, read once for a page; empty if a server does not list
+    them: pages then show the names.
     """
     if "place_titles" not in g:
         g.place_titles = _listed()
@@ -63,9 +63,7 @@ def styles(names: Iterable[Name]) -> dict[Name, str]:
 
 
 def tell_apart(monitor: Monitor, results: Sequence[Result]) -> bool:
-    """Whether a list of checks must say where each was made: two that differ would contradict each
-    other.
-    """
+    """Whether a list of checks must show the place of each, because they are of several places."""
     return len(monitor.locations) > 1 or any(
         result.location not in (None, *monitor.locations) for result in results
     )

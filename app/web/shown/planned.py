@@ -1,4 +1,6 @@
-"""Maintenance windows as pages show them: whether one is on, what comes next, for whom."""
+"""Maintenance windows for pages: the occurrence that is on, the next ones, and the windows of a
+monitor.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ CHANGE_WITHIN = timedelta(days=370)
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A window, and the occurrence of it that is on, or the next; without ``start`` it is over."""
+    """A window with its present or next occurrence; without ``start`` it is over."""
 
     window: MaintenanceWindow
     is_on: bool
@@ -30,7 +32,9 @@ class Planned:
 
     @property
     def order(self) -> tuple[bool, bool, float]:
-        """What is on first, then what comes next, then what is over, the latest first."""
+        """A sort key: windows that are on, then coming ones, then those that are over, the latest
+        first.
+        """
         if self.start is None:
             return True, True, -self.window.start_at.timestamp()
         return False, not self.is_on, self.start.timestamp()
@@ -38,7 +42,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class ShownDate:
-    """An occurrence. ``changed``: it is the first after the clocks are changed, at this time."""
+    """An occurrence. ``changed``: the change of the clocks after which it is the first one."""
 
     start: datetime
     end: datetime
@@ -46,25 +50,25 @@ class ShownDate:
 
 
 def next_dates(window: MaintenanceWindow) -> list[ShownDate]:
-    """The next occurrences, and the first after the next change of the clocks: of the window's, or
-    of the reader's if those of the window are never changed.
+    """The next occurrences, and the first one after the next change of the clocks in the window's
+    zone, or in the reader's zone if the window's has no changes.
     """
     now = times.now()
     spans = recurrence.next_occurrences(window, PREVIEW, now)
     zones: Sequence[tzinfo] = (zone_of(window.zone), times.zone())
     if window.repeat == recurrence.ONCE:
-        zones = ()  # its one date says nothing about a change between two
+        zones = ()  # a change of the clocks does not matter for a single date
     changes = (next_change(zone, now, CHANGE_WITHIN) for zone in zones)
     changed = next((moment for moment in changes if moment is not None), None)
     if changed is None:
         return [ShownDate(*span) for span in spans]
-    after = next(
+    first_after = next(
         (span for span in recurrence.next_occurrences(window, 2, changed) if span[0] >= changed),
         None,
     )
-    if after is not None and after not in spans:
-        spans.append(after)
-    return [ShownDate(*span, changed=changed if span == after else None) for span in spans]
+    if first_after is not None and first_after not in spans:
+        spans.append(first_after)
+    return [ShownDate(*span, changed=changed if span == first_after else None) for span in spans]
 
 
 def newest() -> tuple[list[MaintenanceWindow], bool]:
@@ -87,13 +91,13 @@ def planned_of(window: MaintenanceWindow) -> Planned:
 
 
 def coming(windows: Iterable[MaintenanceWindow], limit: int) -> list[Planned]:
-    """What is on and what comes next, in this order."""
+    """The windows that are on, then those that come next."""
     planned = (planned_of(window) for window in windows)
     return sorted((item for item in planned if item.start), key=lambda item: item.order)[:limit]
 
 
 def for_monitor(monitor: Monitor, limit: int = 2) -> list[Planned]:
-    """The shared windows of a monitor, by its tags too, that are on or come next."""
+    """The windows that apply to a monitor, also by its tags, and are on or come next."""
     windows = _newest_if_any()
     applying = (
         window for window in windows if recurrence.applies_to(window, monitor.id, monitor.tags)
@@ -102,13 +106,13 @@ def for_monitor(monitor: Monitor, limit: int = 2) -> list[Planned]:
 
 
 def soon(limit: int) -> list[Planned]:
-    """What is on or comes next, of all windows."""
+    """The windows that are on or come next."""
     return coming(_newest_if_any(), limit)
 
 
 def _newest_if_any() -> list[MaintenanceWindow]:
-    """The windows for a page that is about something else: it does without them if the server
-    has none, or does not answer.
+    """The windows for a page about something else, which must not fail without them; none if the
+    server has none, or does not answer.
     """
     try:
         return newest()[0] if servers.is_whole() else []

@@ -1,4 +1,4 @@
-"""The scale of a chart of response times: what both kinds of charts are made of. Pure.
+"""The scales, axes and lines that all charts of response times share. Pure.
 
 Positions are in the units of the SVG's view box, so that a chart scales with the page.
 """
@@ -18,18 +18,18 @@ from app.web.shown.markers import MarkerLine
 
 Point = tuple[float, float]
 SECOND_MS = 1000
-# The distance of two lines of the axis, times a power of ten; and how many of them there are: of
-# those that end equally high, the first.
+# The distance of two lines of the axis, times a power of ten; and the possible numbers of lines. Of
+# axes with the same end, the first is used.
 STEPS = (1, 1.5, 2, 2.5, 3, 4, 5)
 STEP_COUNTS = (4, 5, 3, 2, 1)
-# A few times that are so many times the 99th percentile end above the chart: it would be flat.
+# Times above the 99th percentile times this are cut, because they would flatten the chart.
 FAR = 3
 MIN_TO_CLIP = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """``anchor``: the end of the text that stands at ``at``, as SVG names it."""
+    """A label of an axis at ``at``. ``anchor``: the SVG attribute ``text-anchor``."""
 
     at: float
     text: str
@@ -38,7 +38,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One time of the chart, with what its title says. ``style``: the class of its place."""
+    """A single measurement with its title. ``style``: the class of its place."""
 
     x: float
     y: float
@@ -48,8 +48,8 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A span of the chart with a title: maintenance, an incident, a bucket's figures. ``style``: a
-    class. ``begins``: its beginning is marked.
+    """A span of the chart with a title: maintenance or an incident. ``style``: a class. ``begins``:
+    whether its beginning is marked.
     """
 
     x: float
@@ -62,9 +62,9 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeChart:
-    """What the macros draw of any chart. ``lines``: SVG paths by the name of their class.
-    ``clipped``: the times that lie above the chart. ``places``: class and title of each line of a
-    place, if there are several. The measures are those of the SVG and of what is drawn in it.
+    """The data that the macros need for any chart. ``lines``: SVG paths with their classes.
+    ``clipped``: the times above the chart. ``places``: class and title of the line of each place,
+    if there are several. The class variables are the sizes of the SVG and of the area of the lines.
     """
 
     width: ClassVar[int]
@@ -84,7 +84,7 @@ class TimeChart:
 
     @property
     def above(self) -> int:
-        """How far the names of markers reach above the chart."""
+        """The height of the markers' names above the chart."""
         return -min((line.y for line in self.markers if line.y is not None), default=0)
 
 
@@ -106,8 +106,8 @@ class Scale:
 
 
 def usual_top(times: Collection[float], p99: float | None = None) -> float:
-    """The time in ms that a chart must reach: the longest but for those far above the 99th
-    percentile, which is that of the drawn ``times`` or, if it is lower, ``p99``, of all checks.
+    """The highest time in ms that a chart shows, without times far above the 99th percentile: the
+    lower one of that of ``times`` and of ``p99``, which is of all checks.
     """
     ordered = sorted(times)
     if len(ordered) < MIN_TO_CLIP:
@@ -119,7 +119,7 @@ def usual_top(times: Collection[float], p99: float | None = None) -> float:
 
 
 def clipped_sentence(times: Collection[float], scale: Scale) -> str:
-    """What the chart does not reach, in words; empty if it reaches all."""
+    """A sentence on the times above the chart; empty if there are none."""
     above = [ms for ms in times if ms > scale.top_ms]
     if not above:
         return ""
@@ -132,11 +132,11 @@ def clipped_sentence(times: Collection[float], scale: Scale) -> str:
 
 
 def axis_lines(highest: float) -> list[tuple[int, str]]:
-    """The lines of an axis in ms, with their labels: from 0 to the lowest round end that is not
-    below ``highest``.
+    """The lines of an axis in ms, with their labels: from 0 to the lowest round number that is at
+    least ``highest``.
     """
     size, unit = _unit(highest)
-    round_in = size if size > SECOND_MS else 1  # what is a round number of ms, is one of seconds
+    round_in = size if size > SECOND_MS else 1  # a round number of ms is round in seconds too
     units = max(1, highest / round_in)
     power = 10 ** (len(str(int(units))) - 1)
     steps = [

@@ -1,4 +1,4 @@
-"""A monthly availability report: what the address asks for, with all that pages show of it."""
+"""A monthly availability report: the month and the monitors in the address, and their figures."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from app.web.shown import charts, monitor_rows, months, times
 from app.web.shown.months import Month
 
 INCIDENTS_SHOWN = 200
-PAGE = 100  # of the monitors with a tag
+PAGE = 100  # monitors with a tag that are read at once
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """The days of a monitor: the bar, its sentence, and since when there is data, if the month
-    began earlier.
+    """The days of a monitor: the bar, its sentence, and the start of the data, if that is later
+    than the start of the month.
     """
 
     bar: Any
@@ -39,9 +39,9 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``chosen``: the ids in the address, none for all. ``figures`` by id, those of all together
-    in ``total``. ``cut``: there are more monitors than fit. ``earlier``: the figures of the month
-    before.
+    """``chosen``: the ids in the address; empty for all monitors. ``figures``: by id; ``total`` has
+    those of all. ``cut``: there are more monitors than a report may have. ``earlier``: the figures
+    of the previous month.
     """
 
     month: Month
@@ -53,7 +53,7 @@ class Report:
     earlier: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def before(self, id: int = ALL) -> Mapping[str, Any] | None:
-        """The figures of a monitor, or of all, in the month before; None if it was not checked."""
+        """The figures of a monitor, or of all, in the previous month; None without checks."""
         figures = self.earlier.get(id)
         return figures if figures and figures["checks"] else None
 
@@ -110,7 +110,7 @@ class Report:
 
 
 def requested() -> Report:
-    """The report that the address asks for. Raises Invalid and Unsupported."""
+    """The report of the address. Raises Invalid and Unsupported."""
     servers.refuse_bare()
     current = months.month_of(times.now())
     chosen, tag = _chosen(), _tag()
@@ -125,7 +125,7 @@ def requested() -> Report:
     month = months.read(asked, current) if asked else current.plus(-1) or current
     report = Report(month, chosen, tag, monitors, figures_of(month, days=True), cut)
     if not asked and not report.total["checks"]:
-        # A new installation has nothing to say about last month.
+        # A new installation has no data of the previous month.
         now = figures_of(current, days=True)
         return replace(report, month=current, figures=now, earlier=report.figures)
     earlier = month.plus(-1)
@@ -148,8 +148,8 @@ def _tag() -> str | None:
 
 
 def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[records.MonitorRef], bool]:
-    """The monitors of the report by name, and whether there are more than fit. Chosen
-    ones must also have the tag.
+    """The monitors of the report by name, and whether there are more than a report may have. Chosen
+    monitors must also have the tag.
     """
     limit = records.MAX_REPORT_MONITORS + 1
     if tag is None:

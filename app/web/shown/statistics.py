@@ -1,4 +1,4 @@
-"""What a monitor's page shows beside the monitor: figures, charts, days, checks, incidents.
+"""The variables of a monitor's page besides the monitor: figures, charts, days, checks, incidents.
 
 Parts that the store does not offer are left out.
 """
@@ -30,7 +30,7 @@ from app.web.shown import axis, charts, looks, markers, monitor_rows, times, zoo
 from app.web.shown import places as seen_from
 
 HOUR = 3600
-# A new monitor's few checks would be a dot at the end of a day.
+# In a chart of a whole day, the few checks of a new monitor would be a dot.
 DEFAULT_RANGE, RANGE_WHILE_NEW, NEW = "24h", "3h", timedelta(hours=6)
 COMPARED = {"before": N_("The period before"), "week": N_("The same day last week")}
 WEEK = timedelta(days=7)
@@ -38,7 +38,7 @@ BAR_DAYS = 90
 CHECKS_SHOWN = 10
 INCIDENTS_SHOWN = 10
 INCIDENTS_MARKED = 100
-ANY_DAY = "yyyy-mm-dd"  # stands in an address for the day
+ANY_DAY = "yyyy-mm-dd"  # in place of the day in an address
 RANGE_WORDS = {
     "3h": N_("3 hours"), "24h": N_("24 hours"), "7d": N_("7 days"), "30d": N_("30 days"),
     "90d": N_("90 days"), "365d": N_("1 year"),
@@ -103,8 +103,8 @@ def context_of(monitor: records.Monitor) -> dict[str, Any]:
 
 
 def _default_range(monitor: records.Monitor) -> str:
-    """The range of a page that asks for none: 3 hours while the monitor is younger than 6 and has
-    several checks in them, else 24.
+    """The range without one in the address: 3 hours if the monitor is younger than 6 hours and has
+    several checks in them, otherwise 24 hours.
     """
     is_new = monitor.created_at is not None and times.now() - monitor.created_at < NEW
     return RANGE_WHILE_NEW if is_new and monitor.true_interval <= HOUR else DEFAULT_RANGE
@@ -122,14 +122,14 @@ def chain(id: int) -> records.CertificateChain:
 
 
 def places(monitor: records.Monitor) -> Sequence[records.PlaceSeen]:
-    """What each place sees, if there are several."""
+    """The present results of the places, if there are several."""
     if len(monitor.locations) < 2 or not servers.is_whole():
         return ()
     return current_store().locations.of_monitor(monitor.id)
 
 
 def _cut(statistics: Mapping[str, Any], incidents: records.Page[records.Incident]) -> bool:
-    """Whether the chart goes back to older incidents, which are not marked on it."""
+    """Whether the time of the chart has older incidents, which are not marked in it."""
     if not incidents.items or incidents.total <= len(incidents.items):
         return False
     start = datetime.fromisoformat(statistics["buckets"][0]["start"])
@@ -139,8 +139,8 @@ def _cut(statistics: Mapping[str, Any], incidents: records.Page[records.Incident
 def draw(
     monitor: records.Monitor, statistics: Mapping[str, Any], incidents: Sequence[records.Incident]
 ) -> dict[str, Any]:
-    """The chart, with real incidents marked (no false alarms, no maintenance), and what the macro
-    in components/chart.html needs besides.
+    """The chart with its incidents, without false alarms and maintenance, and the other variables
+    of the macro in components/chart.html.
     """
     real = [
         drawn
@@ -177,7 +177,7 @@ def draw(
     )
     readings = axis.readings(buckets, format_moment, phases, earlier)
     compared = {name: _(word) for name, word in COMPARED.items()}
-    if last - first >= WEEK:  # then it is the period before, or part of it
+    if last - first >= WEEK:  # otherwise "a week before" would overlap the chart
         del compared["week"]
     return {
         "chart": chart,
@@ -194,8 +194,8 @@ def draw(
 
 
 def _phases(monitor: records.Monitor, buckets: Sequence[charts.Bucket]) -> dict[str, str]:
-    """The words of the phases that the monitor's kind measures, without those that were never
-    there: TLS of a site without it.
+    """The labels of the phases of the monitor's kind, without phases that never occurred, such as
+    TLS of a site without it.
     """
     kind = kind_of(monitor.url)
     words = phase_words(kind.phases if kind else records.PHASES)
@@ -207,7 +207,7 @@ def _phases(monitor: records.Monitor, buckets: Sequence[charts.Bucket]) -> dict[
 
 
 def _earlier(id: int, first: datetime, last: datetime, seconds: int) -> charts.EarlierSeries | None:
-    """The time that the address compares the chart's with. Raises Invalid."""
+    """The earlier time in the address to compare with the chart. Raises Invalid."""
     chosen = request.args.get("compare")
     if not chosen:
         return None
@@ -215,7 +215,8 @@ def _earlier(id: int, first: datetime, last: datetime, seconds: int) -> charts.E
         raise Invalid({"compare": [one_of(COMPARED)]})
     start = first - (last - first)
     if chosen == "week":
-        # The time is by the clock: it may have changed. Buckets of a day are of UTC.
+        # The same time of day, although the clocks may have been changed. Buckets of a day are in
+        # UTC.
         zone = UTC if seconds >= DAY else times.zone()
         start = (first.astimezone(zone) - WEEK).astimezone(UTC)
     earlier = current_store().results.statistics_between(id, start, start + (last - first))
@@ -235,8 +236,8 @@ def _drawn(incident: records.Incident) -> Iterator[charts.DrawnIncident]:
 def _lines(
     monitor: records.Monitor, start: datetime, count: int, seconds: int
 ) -> Sequence[charts.PlaceSeries]:
-    """What the chart draws of each place, if there are several. For longer times only sums of
-    all places together are at hand.
+    """The lines of the places, if there are several. For longer times, only the sums of all places
+    are stored.
     """
     if not 1 < len(monitor.locations) <= seen_from.STYLES or seconds >= HOUR:
         return ()
@@ -251,7 +252,7 @@ def _lines(
 
 
 def _larger(id: int) -> str:
-    """The links by which a part of the chart is shown larger."""
+    """The address that shows a part of the chart larger."""
     compare = request.args.get("compare") or None
     phases = 1 if _stacked() else None
     return url_for("monitors.show", id=id, _anchor=zoom.ANCHOR, phases=phases, compare=compare)
@@ -265,7 +266,7 @@ def _results(monitor_id: int) -> records.Page[records.Result] | None:
 
 
 def _pings(monitor: records.Monitor) -> records.Page[records.Ping] | None:
-    """What has called a heartbeat; None for a monitor of another kind."""
+    """The pings of a heartbeat; None for a monitor of another kind."""
     if not records.is_heartbeat(monitor.url) or servers.is_bare():
         return None
     return current_store().heartbeats.list(records.PingQuery(monitor.id, per_page=CHECKS_SHOWN))
@@ -274,7 +275,7 @@ def _pings(monitor: records.Monitor) -> records.Page[records.Ping] | None:
 def _days(id: int, buckets: Sequence[charts.Bucket]) -> Markup:
     """The bar of days (UTC), oldest first."""
     words = {state: _(word) for state, word in DAY_WORDS.items()}
-    # Built once: 90 of them took as long as the figures.
+    # The URL is built once: building 90 of them takes as long as the figures.
     address = url_for("checks.day", id=id, day=ANY_DAY)
     cells = []
     for bucket in buckets:

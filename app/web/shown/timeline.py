@@ -1,4 +1,4 @@
-"""The timeline of an incident: its checks, its deliveries, and what people did, in order."""
+"""The timeline of an incident: its checks, its deliveries, and the actions of people, in order."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from app.rules.channel_values import channel_label
 from app.web.shown import looks, times
 from app.web.views.deliveries import reason_text
 
-# A duration in a cause, which differs from one check to the next that fails in the same way.
+# A duration in a cause, which differs between checks that fail in the same way.
 _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
 
-# A gap at one place: others were checking meanwhile.
+# A gap at one place, while other places were checking.
 NOT_HEARD = N_("No results from where it was seen")
 
 NOBODY_ALERTED = N_("Nobody is alerted")
 
-# What the page shows of a check besides its evidence.
+# The fields of a check that the page shows besides its evidence.
 RESULT_FIELDS = "cause", "checked_at", "location", "response_time", "verdict"
 SHOWN_FIELDS = (*EVIDENCE_FIELDS, *RESULT_FIELDS)
 
@@ -35,7 +35,7 @@ DEPLOYED, CHECK, OPENED, GAP, PERSON, ENDED, NOTIFIED = range(7)
 
 @dataclass(frozen=True, slots=True)
 class TimelineStep:
-    """One entry. ``tone`` and ``sign`` are as in ``looks``; ``text`` is what a person wrote."""
+    """One entry. ``tone`` and ``sign``: as in ``looks``. ``text``: a comment of a person."""
 
     at: datetime
     kind: int
@@ -69,7 +69,7 @@ def steps(
 
 
 def failing(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """What the failing check saw; another server may send it without nesting."""
+    """The evidence of the failing check; another server may send it without nesting."""
     return with_all_fields((evidence or {}).get("failing", evidence))
 
 
@@ -78,12 +78,12 @@ def last_good(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def with_all_fields(check: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The evidence of one check with all fields of the page: what was not stored is None."""
+    """The evidence of one check with all fields of the page; missing ones are None."""
     return {**dict.fromkeys(SHOWN_FIELDS), **check} if check else None
 
 
 def _checks(incident: Incident) -> Iterator[TimelineStep]:
-    """The failing checks, with those that failed in the same way, one after the other, as one."""
+    """The failing checks; successive ones that failed in the same way are one step."""
     slow = looks.is_degraded(incident)
     if incident.down_since is not None:
         yield TimelineStep(incident.started_at, CHECK, _("Slow"), "degraded", "degraded")
@@ -104,7 +104,7 @@ def _checks(incident: Incident) -> Iterator[TimelineStep]:
 
 
 def _title(incident: Incident, number: int, count: int, seconds: float) -> str:
-    """``number``: how many checks came before these ``count``."""
+    """The title of ``count`` checks. ``number``: how many checks were before them."""
     if count > 1:
         return _n(
             "Failed %(num)s time in %(span)s",
@@ -153,7 +153,7 @@ def _people(incident: Incident) -> Iterator[TimelineStep]:
 
 def _remarks(incident: Incident) -> Iterator[TimelineStep]:
     for remark in comments.remarks(incident.comment):
-        # A comment sent with the report has no time of its own, and must not move with each change.
+        # A comment of the report itself has no time, and its step must not move with each change.
         at = remark.at or incident.created_at or incident.started_at
         title = _("%(who)s wrote", who=remark.who) if remark.who else _("Comment")
         yield TimelineStep(at, PERSON, title, "edit", text=remark.text)
@@ -175,7 +175,7 @@ def _delivery(delivery: Delivery) -> TimelineStep | None:
     look = looks.look_of(looks.DELIVERY, delivery.status)
     if sentence := DELIVERY_NOTES.get(delivery.status):
         note = _(sentence, target=delivery.target)
-    else:  # another server's status, as it calls it
+    else:  # an unknown status of another server
         note = f"{look.word}: {delivery.target}"
     if delivery.contacts:
         contacts = ", ".join(delivery.contacts)

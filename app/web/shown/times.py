@@ -1,4 +1,4 @@
-"""Times and durations for people: in the person's zone, relative in the text and exact on hover."""
+"""Times and durations for people: in the person's zone, relative in the text, exact on hover."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UNITS: tuple[tuple[int, Callable[[int], str], Callable[[int], str]], ...] = (
 
 
 def now() -> datetime:
-    """The moment of this request: the same everywhere on a page."""
+    """The time of this request, which is the same for the whole page."""
     moment: datetime | None = g.get("now")
     if moment is None:
         moment = g.now = datetime.now(UTC)
@@ -66,18 +66,18 @@ def zone() -> ZoneInfo:
 
 
 def _present() -> datetime:
-    """``now`` in the person's zone. Computed once for a page: a list asks for it in each row."""
+    """``now`` in the person's zone. Cached, because a list needs it in each row."""
     moment: datetime | None = g.get("present")
     if moment is None:
         moment = g.present = now().astimezone(zone())
     return moment
 
 
-def local(moment: datetime, own_zone: ZoneInfo | None = None) -> datetime:
-    """``moment`` in the person's zone. For hundreds of moments, ``own_zone`` is that zone, because
-    asking for the person each time takes longer than all else that a moment needs.
+def local(moment: datetime, person_zone: ZoneInfo | None = None) -> datetime:
+    """``moment`` in the person's zone. For hundreds of moments, pass the zone as ``person_zone``:
+    reading it each time is slow.
     """
-    return in_zone(moment, own_zone or zone())
+    return in_zone(moment, person_zone or zone())
 
 
 def relative(moment: datetime, reference: datetime) -> str:
@@ -127,13 +127,13 @@ def _clock(local_time: datetime) -> str:
 
 
 def short_day(moment: datetime) -> str:
-    """``22 Nov`` in the zone of ``moment``: a date that is near, or whose year stands beside it."""
+    """``22 Nov`` in the zone of ``moment``, for a date whose year is clear."""
     return f"{moment.day} {moment:%b}"
 
 
 def since(created_at: datetime | None, range_: str) -> str | None:
-    """``since 22 Nov``, if a figure of this range (of ``app.stats.RANGES``) is younger than it;
-    None if it is not.
+    """``since 22 Nov``, if the monitor is younger than this range (of ``app.stats.RANGES``);
+    otherwise None.
     """
     if created_at is None or now() - created_at >= RANGES[range_]:
         return None
@@ -141,13 +141,13 @@ def since(created_at: datetime | None, range_: str) -> str | None:
 
 
 def watched(created_at: datetime | None, range_: str) -> float:
-    """How much of this range a monitor has been there, in seconds; all of it, if unknown."""
+    """The part of this range, in seconds, in which the monitor existed; all of it if unknown."""
     length = RANGES[range_].total_seconds()
     return length if created_at is None else min(length, (now() - created_at).total_seconds())
 
 
 def utc(moment: datetime) -> str:
-    """``21 Nov 09:32`` in UTC: for what says the same to everybody."""
+    """``21 Nov 09:32`` in UTC, for pages that must be the same for everybody."""
     local_time = in_zone(moment, UTC)
     return f"{local_time.day} {local_time:%b %H:%M}"
 
@@ -187,17 +187,17 @@ def planned(moment: datetime) -> Markup:
 
 def in_zone_of(moment: datetime, name: str | None) -> Markup:
     """The time in the zone of this name and, in grey, in the person's, if its clocks differ."""
-    there, own = minute(moment, zone_of(name)), minute(moment)
-    shown = _tag(moment, there, own)
+    in_zone, for_person = minute(moment, zone_of(name)), minute(moment)
+    shown = _tag(moment, in_zone, for_person)
     if local(moment).utcoffset() == moment.astimezone(zone_of(name)).utcoffset():
         return shown
     return Markup('{} <span class="faint">{}</span>').format(
-        shown, _("(%(time)s for you)", time=own)
+        shown, _("(%(time)s for you)", time=for_person)
     )
 
 
 def due(moment: datetime, zone_name: str | None = None) -> Markup:
-    """The time as ``planned`` shows it, or as ``in_zone_of``, with how far away it is."""
+    """The time as in ``planned`` or ``in_zone_of``, and how far away it is."""
     present = _present()
     days = (moment - present).days
     away = (
@@ -232,9 +232,7 @@ def running(since: datetime) -> Markup:
 
 
 def lasted(incident: Incident) -> Markup:
-    """How long an incident lasted, or has lasted so far; only a limit if nothing was watched for
-    a while.
-    """
+    """The duration of an incident so far; an upper limit if there is a gap without checks."""
     if incident.ended_at is None and not incident.is_open:
         return escape(_("unknown"))
     if incident.ended_at is None:
@@ -245,15 +243,15 @@ def lasted(incident: Incident) -> Markup:
 
 
 def ended(incident: Incident) -> str:
-    """How an incident ended, and after how long. If several places saw it, its comment says which
-    of them fell silent.
+    """How an incident ended, and after how long. If it ended by silence, the comment names the
+    places.
     """
     silent = incident.seen_by if len(incident.seen_by) == 1 else ()
     return how_it_ended(incident.ending, silent, lasted(incident))
 
 
 def _tag(moment: datetime, text: str, title: str, extra: str = "") -> Markup:
-    # Not by Markup.format, which takes as long as all else here; ``extra`` is our own literal.
+    # Without Markup.format, which is slow; ``extra`` is a literal of this module.
     return Markup(  # noqa: S704
         f'<time datetime="{iso(moment)}" title="{escape(title)}" {extra}>{escape(text)}</time>'
     )

@@ -1,4 +1,4 @@
-"""The part of a chart that is shown larger. Its time is in the address, as ``from`` and ``to``."""
+"""A part of a chart in full width. The address has its time as ``from`` and ``to``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ ANCHOR = "chart"
 
 
 class Instant(DateTime):
-    """A time as a person types it, or in UTC with a Z, as links have it: the same for everybody."""
+    """A time as a person types it, or in UTC with a Z, as in links, which are the same for
+    everybody.
+    """
 
     def read(self, value: str) -> datetime:
         return text.moment(value) if value.endswith("Z") else super().read(value)
@@ -44,7 +46,7 @@ class SpanForm(BrowserForm):
 
 @dataclass(frozen=True, slots=True)
 class Zoom:
-    """A chosen time in words, and the addresses of its surroundings; None if there are none."""
+    """The chosen time in words, and the addresses of earlier, later and wider times, if any."""
 
     start: datetime
     end: datetime
@@ -75,7 +77,7 @@ class Zoom:
 
 
 def form() -> SpanForm:
-    """The form, with the time of the address in it as the clocks of the person show it."""
+    """The form, with the time of the address in the person's zone."""
     span = SpanForm(formdata=request.args, zone=times.zone())
     for field in (span.from_, span.to):
         field.shown = None

@@ -1,4 +1,4 @@
-"""The page behind the link in an alert: one click, without an account."""
+"""The page of the link in an alert, which acknowledges with one click and without an account."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AcknowledgeForm(BrowserForm):
 @blueprint.route("/acknowledge/<token>", methods=["GET", "POST"])
 def page(token: str) -> Answer:
     if servers.servers() is not None:
-        # If two installations shared a key, it would act on another server's incident.
+        # Two installations may share a secret key: the link must not act on another's incident.
         return render_template("acknowledge/void.html", sentence=_(ELSEWHERE)), 404
     try:
         link = read_token(token)
@@ -73,7 +73,7 @@ def page(token: str) -> Answer:
 
 
 def _together(link: Acknowledgement) -> Sequence[Incident]:
-    """The incidents of the link's message that wait to be acknowledged, where it has several."""
+    """The unacknowledged incidents of the link's message, if it has several."""
     return current_store().incidents.waiting_in(link.delivery_id) if link.delivery_id else ()
 
 
@@ -82,11 +82,9 @@ def _is_waiting(incident: Incident) -> bool:
 
 
 def _who(link: Acknowledgement, name: str | None) -> str:
-    """The name that others read: the one that was given, else the person's, else where the link
-    was.
-    """
+    """The name for others: the typed one, the logged-in person's, or the channel of the link."""
     if name and name.strip():
-        # Without the address that a mail went to, which only its owner may know.
+        # Without the email address, which only its owner may know.
         via = _("a link in an email") if "@" in link.via else link.via
         return _("%(name)s, from %(link)s", name=name.strip(), link=via)
     label: str | None = current_user.person.label if current_user.is_authenticated else None
@@ -94,7 +92,7 @@ def _who(link: Acknowledgement, name: str | None) -> str:
 
 
 def _actor(by: str) -> Actor:
-    """The person who is logged in, or else whoever has the link."""
+    """The logged-in person, or an unknown one with the link."""
     if current_user.is_authenticated:
         return actors.by_person(current_user.person, request.remote_addr)
     return actors.by_link(by, request.remote_addr)
@@ -105,7 +103,7 @@ def _cookie() -> str:
 
 
 def _remember(response: Response, name: str | None) -> None:
-    """Keep the name on this device, for the next incident."""
+    """Store the name in a cookie, for the next incident."""
     root = request.environ.get("SCRIPT_NAME", "")
     response.set_cookie(
         _cookie(),

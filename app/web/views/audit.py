@@ -1,7 +1,7 @@
-"""The audit log: who changed what, for admins. Nobody changes it.
+"""The audit log, for admins: who changed what. It cannot be edited.
 
-People, keys, settings and log-ins are always of this installation. Over another server, changes of
-monitors and of all else that it keeps are in the log of that server.
+It has people, keys, settings and log-ins of this installation. Over a remote server, changes of
+monitors and of its other records are in the log of that server.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def index() -> Response:
         lines_page=lines_page,
         shown=audit,
         field_name=field_name,
-        names=current_access().audit.names(audit.things_in(lines_page.lines)),
+        names=current_access().audit.names(audit.objects_in(lines_page.lines)),
         of=_subject(form, lines_page),
         older=lines_page.older and links.here(before=_cursor(*lines_page.older)),
         export=_export_address(),
@@ -86,7 +86,7 @@ def _one_object(form: AuditForm) -> tuple[ObjectKind, int] | None:
 
 
 def _subject(form: AuditForm, page: AuditPage) -> str:
-    """What the page shows, if it is of one object or one actor: "Changes to Shop team"."""
+    """The title of the log of one object or one actor: "Changes to Shop team"."""
     if thing := _one_object(form):
         names = current_access().audit.names({thing})
         return _("Changes to %(name)s", name=names.get(thing) or f"#{thing[1]}")
@@ -98,7 +98,7 @@ def _subject(form: AuditForm, page: AuditPage) -> str:
 
 @blueprint.get("/audit.jsonl")
 def export() -> Response:
-    """All lines that the filters find, one JSON object a line, as they are read."""
+    """Stream all lines that match the filters, as one JSON object a line."""
     form = AuditForm(formdata=request.args, zone=times.zone())
     query = form.query()
     log = current_access().audit

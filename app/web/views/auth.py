@@ -1,4 +1,4 @@
-"""Logging in and out, and the first account."""
+"""Logging in and out, the first account, invitations, and links for a new password."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def login() -> Answer:
 
 
 def _take_zone(person: Person) -> None:
-    """Give somebody who has logged in for the first time the time zone of the browser."""
+    """At the first login, give the person the time zone of the browser."""
     zone = zones.present_name(request.form.get("time_zone"))
     if zone not in (None, zones.UTC) and person.time_zone == zones.UTC:
         current_access().people.update(person.id, {"time_zone": zone})
@@ -76,7 +76,7 @@ def logout() -> Response:
 
 @blueprint.route("/setup/<token>", methods=["GET", "POST"])
 def setup(token: str) -> Answer:
-    """The first visit: whoever has the link that the server printed makes the first account."""
+    """Create the first account, with the link that the server has printed."""
     access = current_access()
     if not access.setup.is_token(token):
         return render_template("auth/setup_void.html"), 404
@@ -93,12 +93,12 @@ def setup(token: str) -> Answer:
     return form_page("auth/setup.html", form, database=access.setup.database())
 
 
-# --- Behind one-time links: invitations and new passwords -----------------------------------------
+# --- One-time links: invitations and new passwords ------------------------------------------------
 
 
 account_blueprint = Blueprint("account", __name__)
 
-FULL_SECONDS = 60  # so many mails wait that some time passes before one more can
+FULL_SECONDS = 60  # Retry-After while too many mails wait to be sent
 
 
 @account_blueprint.route("/login/forgotten", methods=["GET", "POST"])
@@ -108,7 +108,7 @@ def forgotten() -> Answer:
     if mails and form.validate_on_submit():
         email = form.email.data
         try:
-            if current_mail().recoveries.is_full:  # before it is counted, whatever the address
+            if current_mail().recoveries.is_full:  # the same for known and unknown addresses
                 raise Throttled(_(BUSY), FULL_SECONDS)
             if current_access().recovery.count(email, request.remote_addr):
                 who = actors.actor()
@@ -123,7 +123,7 @@ def forgotten() -> Answer:
 
 
 def _send_link(email: str, who: Actor | None) -> None:
-    """After the answer, on a thread of its own."""
+    """Called in another thread, after the answer."""
     with actors.acting_as(who):
         mailed = current_access().recovery.mailed_to(email)
     if mailed is not None:
@@ -133,7 +133,7 @@ def _send_link(email: str, who: Actor | None) -> None:
 
 @account_blueprint.route("/new-password/<token>", methods=["GET", "POST"])
 def recover(token: str) -> Answer:
-    """Opening it changes nothing: mail scanners follow links."""
+    """Opening the link changes nothing, because mail scanners follow links."""
     access = current_access()
     person = access.recovery.person(token)
     form = RecoveryForm()
@@ -142,7 +142,7 @@ def recover(token: str) -> Answer:
             with faults_shown(form):
                 access.recovery.use(token, form.password.data)
                 sessions.end()
-                # They log in as always: a new password must not pass by what else is asked there.
+                # They must log in afterwards: a new password must not skip the second factor.
                 flash(_("Password changed. Log in with the new one."), "success")
                 return redirect(url_for("auth.login"))
         except Denied:

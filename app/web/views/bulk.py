@@ -1,4 +1,4 @@
-"""Many monitors at once: pause, resume, tag, interval, contacts, places, delete."""
+"""Actions on many monitors: pause, resume, tag, interval, contacts, places, delete."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ PROGRESS_TITLES = {
     "rule": N_("Changing the rule of places"),
     "delete": N_("Deleting monitors"),
 }
-# For what cannot be undone: the page that asks first.
+# The pages that ask before an action that cannot be undone.
 QUESTIONS = {"delete": "monitors/bulk_delete.html", "recontact": "monitors/bulk_recontact.html"}
 ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
 CHOOSE = N_("Choose what to do.")
 VALUES = ("tag", "note", "contact", "parent", "place", "rule", "interval")  # what actions need
-TICKS = "tick-all"  # the id of what stands above the boxes
+TICKS = "tick-all"  # the id of the element above the boxes
 MAX_NAMED = 50  # on the page that asks first
-REASONS_SHOWN = 3  # of those that could not be changed
+MAX_REASONS = 3  # why monitors could not be changed
 
 
 @blueprint.post("/bulk")
@@ -81,8 +81,8 @@ def act() -> Answer:
     refused: dict[int, str] = {}
     done, left, trouble = progress.work(ids, lambda id: _carry_out(action, id, form, refused))
     done, failed = done + progress.count_in("done"), progress.count_in("failed")
-    # A session remembers little: of many such sentences only the first are shown.
-    for sentence in list(refused.values())[: max(0, REASONS_SHOWN - failed)]:
+    # A session cookie is small, so only the first of many sentences are shown.
+    for sentence in list(refused.values())[: max(0, MAX_REASONS - failed)]:
         flash(sentence, "error")
     failed += len(refused)
     if left:
@@ -93,8 +93,8 @@ def act() -> Answer:
         return progress.page(title, worked, len(left), fields, trouble, back)
     if refused:
         _remember_refused(form, list(refused))
-    if failed > REASONS_SHOWN:
-        more = failed - REASONS_SHOWN
+    if failed > MAX_REASONS:
+        more = failed - MAX_REASONS
         flash(_n("%(num)s more was not changed.", "%(num)s more were not changed.", more), "error")
     if done:
         flash(DONE_SENTENCES.get(action, _changed_sentence)(done), "success")
@@ -121,7 +121,9 @@ def _changed_sentence(num: int) -> str:
 
 
 def _plan_maintenance(form: BulkForm, back: str) -> Answer:
-    """The form of a maintenance window for the chosen monitors. All of one tag: for the tag."""
+    """Open the form of a maintenance window for the chosen monitors; for their tag, if the list is
+    filtered by one and all are chosen.
+    """
     query = monitors.list_query(links.query_of(back))
     filters = (query.search, query.state, query.status_page_id, query.contact_id, query.location)
     if query.tag and form.everything.data and not any(filters):
@@ -130,8 +132,8 @@ def _plan_maintenance(form: BulkForm, back: str) -> Answer:
 
 
 def _remember_refused(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
-    """Let the list show once more what was ticked and typed, for those that stay as they are."""
-    # A session remembers little: the ticks of one page, not a list or a text of any length.
+    """Store the selection and the input in the session, for the list to show again."""
+    # A session cookie is small: it holds the selection of one page, no long list or text.
     typed = {"ids": list(ids)[: PAGE_SIZES[-1]], "action": form.action.data, **more}
     for name in VALUES:
         value = form[name].data
@@ -140,7 +142,7 @@ def _remember_refused(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
 
 
 def _faults(form: BulkForm) -> list[tuple[str, str, str]]:
-    """The summary of faults in the words of the bar, each with the id of what puts it right."""
+    """The summary of faults: the id of the input to correct, its label, and the sentence."""
     return [
         (TICKS, label, sentence)
         if id == form.ids.id
@@ -165,14 +167,14 @@ def _chosen(form: BulkForm, back: str) -> Sequence[int]:
         page = current_store().monitors.list(replace(query, page=number))
         new_ids = [monitor.id for monitor in page.items if monitor.id not in listed]
         listed |= dict.fromkeys(new_ids)
-        # Another server's count may be anything; one that only repeats itself has no more.
+        # Another server's count may be wrong. A page without new monitors is the last one.
         if number >= page.last_number or not new_ids:
             break
     return list(listed)
 
 
 def _carry_out(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bool:
-    """Whether the monitor was changed. ``refused``: gets the sentence of one that was not."""
+    """Act on a monitor and return whether it was changed. If not, add the reason to ``refused``."""
     store = current_store()
     try:
         if action == "delete":

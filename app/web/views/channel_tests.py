@@ -1,7 +1,7 @@
-"""Trying alert channels: a test goes out, and the answer of the service comes back to the page.
+"""Test alerts: send one to a channel, and show the answer of the service on the page.
 
-It goes through the outbox like every alert, so what is tried is what will happen, and it stands in
-the delivery log.
+A test goes through the outbox like every alert, so it shows how alerts will work, and it is in the
+delivery log.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from app.records import MAX_ALERTS, Delivery, Event
 from app.rules.brackets import parse
 from app.stores import current_store
 
-BUTTON = "try"  # its value: ``alerts`` tries all rows, ``alerts[3]`` one
-WAIT_SECONDS = 8.0  # a person waits for the page; a later answer stands in the log
+BUTTON = "try"  # its value: ``alerts`` tests all rows, ``alerts[3]`` one
+WAIT_SECONDS = 8.0  # for the answer, because a person waits; a later answer is in the log
 NOTHING = N_("Add a channel first, then send it a test.")
 
 
@@ -47,7 +47,7 @@ def send_typed(alerts: PairList, monitor_id: int | None) -> Mapping[str, Deliver
 
 
 def _forget_others(alerts: PairList, index: str | None) -> bool:
-    """Whether a row that was asked for has a fault; those of the others are not shown yet."""
+    """Remove the faults of other rows, and return whether a row to test has a fault."""
     chosen = [row for row in alerts.rows if index in (None, row.index) and not row.is_blank]
     for row in alerts.rows:
         if row not in chosen:
@@ -70,7 +70,7 @@ def send_stored(monitor_id: int, index: int | None) -> Sequence[int]:
 
 
 def sent_before(monitor_id: int | None) -> Sequence[Delivery]:
-    """The tests whose ids stand in the page's address: of this monitor, or those of no monitor."""
+    """The tests whose ids are in the page's address: of this monitor, or of no monitor."""
     numbers = request.args.get("tried", "").split(",")[:MAX_ALERTS]
     tests = []
     for number in numbers:

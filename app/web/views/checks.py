@@ -27,7 +27,7 @@ CHANGES_SHOWN = 100
 
 
 class FilterForm(BrowserForm):
-    """Times are typed in the person's zone, as everywhere on the dashboard."""
+    """The filters. Times are in the person's zone."""
 
     from_ = DateTime(N_("From"), name="from")
     to = DateTime(N_("To"))
@@ -86,7 +86,7 @@ def _whole(name: str, default: int, allowed: tuple[int, ...] = ()) -> int:
 
 @blueprint.get("/day")
 def open_day(id: int) -> Response:
-    """The day typed into the field beside the bar."""
+    """Redirect to the day in the field beside the bar."""
     chosen = request.args.get("day")
     day = url_for(".day", id=id, day=chosen) if chosen else None
     return redirect(day or url_for("monitors.show", id=id))
@@ -94,7 +94,7 @@ def open_day(id: int) -> Response:
 
 @blueprint.get("/days/<day>")
 def day(id: int, day: str) -> str:
-    """One day, in UTC: what the bar of 90 days is made of."""
+    """One day in UTC, as in the bar of 90 days."""
     store = current_store()
     monitor = store.monitors.get(id)
     try:

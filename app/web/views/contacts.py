@@ -71,7 +71,7 @@ def show(id: int) -> Response:
 
 @blueprint.get("/named")
 def named() -> Response:
-    """The page of the contact with this name: a monitor's alerts know no more of it."""
+    """Redirect to the contact with this name: a monitor's alerts contain only the name."""
     name = request.args.get("name", "")
     id = current_store().contacts.id_of(name)
     if id is None:
@@ -102,7 +102,7 @@ class ContactEditing(Editing[Contact, BrowserForm]):
         return None
 
     def context(self) -> dict[str, Any]:
-        return {"lacking": choices.lacking(self.form), "tried": {}}
+        return {"lacking": choices.channels_not_set_up(self.form), "tried": {}}
 
 
 ContactEditing.register(blueprint)
@@ -132,15 +132,15 @@ def delete(id: int) -> Answer:
     return form_page("contacts/delete.html", form, contact=contact, others=remaining)
 
 
-# --- A contact of a channel that several monitors have --------------------------------------------
+# --- Make a contact of a channel that several monitors have ---------------------------------------
 
 
 shared_channels_blueprint = guarded("shared_channels", __name__, "/contacts")
 
 
 def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
-    """After saving: say which of the channels that are new to the monitor others have too. It says
-    nothing if the store does not answer: the monitor is saved.
+    """After a monitor is saved, offer to make a contact of new channels that other monitors have
+    too. It does nothing if the store does not answer. ``before``: the alerts before the change.
     """
     own = alerts_without_contacts(monitor.alerts)
     if not set(own) - set(before):

@@ -1,5 +1,5 @@
-"""The delivery log: what was sent to whom, each attempt with the service's own answer, and why
-something is on hold.
+"""The delivery log: messages, their attempts with the answers of the services, and the reasons of
+those on hold. Also the notices on undelivered messages.
 """
 
 from __future__ import annotations
@@ -101,15 +101,17 @@ def _redirect_with(delivery: Delivery, notice: str) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class UndeliveredMessages:
-    """What a notice on the dashboard names, the newest first, and the names of its monitors."""
+    """The messages of a notice on the dashboard, the newest first, and the names of their
+    monitors.
+    """
 
     deliveries: Sequence[Delivery] = ()
     names: Mapping[int, str] = field(default_factory=dict)
 
 
 def failed_channels(unreached: Sequence[UnreachedIncident] = ()) -> UndeliveredMessages:
-    """The last message of each channel that was given up and delivered nothing since; without the
-    channels that ``unreached`` names already.
+    """The last message of each channel that was given up and has delivered nothing since, without
+    the channels in ``unreached``.
     """
     named = {_channel(message) for entry in unreached for message in entry.messages}
     return _undelivered(
@@ -127,7 +129,9 @@ def lost_messages() -> UndeliveredMessages:
 
 
 def _undelivered(question: Callable[[], Sequence[Delivery]]) -> UndeliveredMessages:
-    """Empty if it cannot be known: a notice must not break the page that it stands on."""
+    """The messages that ``question`` returns; empty if the store does not answer, because a page
+    must not fail for a notice.
+    """
     try:
         deliveries = question()
         return UndeliveredMessages(deliveries, names_of(deliveries))
@@ -148,7 +152,7 @@ class UnreachedIncident:
 
 
 def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
-    """The open incidents that nobody has been notified of; empty if the store does not say."""
+    """The open incidents that nobody has been notified of; empty if the store cannot tell."""
     waiting = [incident for incident in open_now if incident.status == IncidentStatus.UNRESOLVED]
     try:
         ids = [incident.id for incident in waiting]
@@ -163,9 +167,7 @@ def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
 
 
 def unalerted(open_now: Sequence[Incident]) -> Collection[int]:
-    """The monitors of these incidents of which nobody is alerted; empty if the store does not
-    say.
-    """
+    """The monitors of these incidents that alert nobody; empty if the store cannot tell."""
     ids = tuple({incident.monitor_id for incident in open_now})
     try:
         return current_store().channels.unalerted(ids) if ids else ()
@@ -189,7 +191,7 @@ def why_not(delivery: Delivery) -> str:
 
 
 def monitors_without_alerts() -> Sequence[MonitorRef]:
-    """The monitors of which nobody would be notified; empty if the store does not say."""
+    """The monitors that would alert nobody; empty if the store cannot tell."""
     try:
         return current_store().channels.unreadable_alerts()
     except WakefulError:

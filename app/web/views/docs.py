@@ -1,8 +1,7 @@
-"""The manuals, and the reference of the API with a form that tries it.
+"""The manuals, and the reference of the API with a form to try requests.
 
-For everybody with an account, and nobody else: strangers find the manuals with the source, and here
-a search would cost them nothing and us CPU time. A person who must set up a second factor may read
-how.
+Only for people with an account: others find the manuals with the source, and their searches would
+take CPU time here. People who must set up a second factor first may read them too.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from app.web.shown import manuals
 
 blueprint = guarded("docs", __name__, "/docs")
 
-ELSEWHERE = "https://wakeful.example.com"  # in examples, if the API is that of another server
+ELSEWHERE = "https://wakeful.example.com"  # in examples, over a remote server
 
 
 @blueprint.get("")

@@ -37,7 +37,7 @@ blueprint = guarded("home", __name__)
 
 OPEN_SHOWN = 50
 CHANGES_SHOWN = 12
-CHANGES_ASKED = 25  # the next larger page size of the base API, which every server accepts
+CHANGES_READ = 25  # a page size of the base API, which every server accepts
 DOUBTS_SHOWN, DOUBTS_ASKED = 10, 50
 MAX_NAMED = 2  # of the monitors on one card
 FLAPPING, FLAPPING_WITHIN = 3, timedelta(days=1)  # incidents of a monitor that share a line
@@ -49,8 +49,8 @@ URGENT = WORST_FIRST[: WORST_FIRST.index(MonitorStatus.UNKNOWN) + 1]
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """A monitor went down or up: ``status`` says which. ``times``: how many incidents this
-    line stands for, since ``since``, if a monitor flaps.
+    """A monitor went down or up, by ``status``. ``times``: for a monitor that flaps, how many
+    incidents this line stands for, since ``since``.
     """
 
     at: datetime
@@ -62,9 +62,9 @@ class StatusChange:
 
 @dataclass(frozen=True, slots=True)
 class OpenCard:
-    """Open incidents with one cause and in one state, the newest first. ``cause``: what it says of
-    all of them. ``behind``: who is unreachable because of them; ``named``: those whose names are
-    known.
+    """Open incidents with the same cause and state, the newest first. ``cause``: their shared
+    sentence. ``behind``: the monitors that are unreachable because of them; ``named``: those of
+    them whose names were read.
     """
 
     incidents: Sequence[Incident]
@@ -78,7 +78,7 @@ class OpenCard:
 
     @property
     def summary(self) -> str:
-        """The names of the first, and how many more there are."""
+        """The first names, and how many more there are."""
         names = [looks.monitor_of(incident) for incident in self.incidents]
         more = len(names) - MAX_NAMED
         if more <= 0:
@@ -97,7 +97,8 @@ def show() -> Response:
         changes=lately,
         last=next((change.incident for change in lately if change.status == "up"), None),
         calm=_calm() if _is_calm(answer) else None,
-        first_steps=first_steps.first_steps,  # called where it is shown: a refreshed part has none
+        # called in the template; the fragment does not have it
+        first_steps=first_steps.first_steps,
         **answer,
     )
 
@@ -109,7 +110,7 @@ def put_away() -> Answer:
 
 
 def _is_calm(answer: Mapping[str, Any]) -> bool:
-    """Whether monitors are there and none of them needs anybody now."""
+    """Whether there are monitors and none of them needs attention."""
     counters = answer["counters"] or {}
     return (
         sum(counters.values()) > 0
@@ -225,7 +226,7 @@ def changes(open_now: Sequence[Incident]) -> list[StatusChange]:
     """
     query = IncidentQuery(
         status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT,
-        per_page=CHANGES_ASKED, brief=True, counted=False,
+        per_page=CHANGES_READ, brief=True, counted=False,
     )  # fmt: skip
     ended = current_store().incidents.list(query).items
     latest = [StatusChange(each.started_at, "down", each) for each in (*open_now, *ended)]

@@ -51,7 +51,7 @@ def start() -> Answer:
     from app.imports import files  # all readers, at their first use
 
     try:
-        if form.keeps_file():
+        if form.uses_sealed_file():
             plan = replace(ImportPlan.opened(form.sealed), shared=form.shared())
         else:
             plan = _plan(form, files.read(form.content(), form.format.data or ""))
@@ -75,7 +75,7 @@ def _form(lines: str | None = None) -> ImportForm:
     form = ImportForm(bare=servers.is_bare(), without=without, data=data | {"urls": lines}, **sent)
     form.sealed = request.form.get("sealed", "")
     if "contacts" in form:
-        names = choices.contacts(form, form.ticked())
+        names = choices.contacts(form, form.chosen_contacts())
         form.contacts.choices = choices.contact_choices(names)
     return form
 

@@ -107,7 +107,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
             deploys,
             unalerted=incident.is_open and bool(deliveries.unalerted([incident])),
         ),
-        deployed=markers.before(incident, deploys),
+        deployed=markers.shortly_before(incident, deploys),
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
         with_all_fields=timeline.with_all_fields,

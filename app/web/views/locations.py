@@ -155,7 +155,7 @@ def _started(place: Place, back: str) -> Response:
 def _agent_command(token: str) -> str:
     """With the address of the server that the place is of."""
     remotes = servers.servers()
-    address = links.own("") if remotes is None else str(remotes.chosen.address)
+    address = links.absolute("") if remotes is None else str(remotes.chosen.address)
     server = f"WAKEFUL_SERVER={shlex.quote(address)}"
     return f"{server} WAKEFUL_AGENT_TOKEN={token} wakeful agent"
 

@@ -49,7 +49,6 @@ from app.web.shown import (
     monitor_rows,
     offered,
     planned,
-    slow_alerts,
     statistics,
     times,
 )
@@ -98,7 +97,7 @@ def index() -> Response:
     if query.sort_by == MonitorSortBy.NAME:
         shown = replace(shown, sort_by=MonitorSortBy.NATURAL)
     page = store.monitors.list(shown)
-    typed = {} if fragments.asked() else session.pop(REFUSED_BULK, None) or {}
+    typed = {} if fragments.is_fragment() else session.pop(REFUSED_BULK, None) or {}
     answer = fragments.page(
         "monitors/index.html",
         "monitors/_parts.html",
@@ -290,9 +289,9 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         return {
             "sums": form_sums,
             # Only if somebody asks: it reads the checks of a month.
-            "slow_alerts": slow_alerts.sentence(form, self.id) if PREVIEW in request.form else "",
+            "slow_alerts": form_sums.slow_alerts(form, self.id) if PREVIEW in request.form else "",
             "search": search,
-            "lacking": choices.lacking(form),
+            "lacking": choices.channels_not_set_up(form),
             "tried": {},
             "twins": (),
             "tested": False,

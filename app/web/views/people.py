@@ -242,14 +242,14 @@ def password_link(id: int) -> Answer:
     """A link that the person sets a new password with, for the admin to hand over."""
     person = current_access().people.get(id)
     token = current_access().recovery.make(id)
-    link = links.own(f"/new-password/{token}")
+    link = links.absolute(f"/new-password/{token}")
     back = url_for("people.edit", id=id)
     return shown_once("people/password_link.html", back, person=person, link=link)
 
 
 def _made(invitation: Invitation, token: str) -> Response:
     """The new link, mailed if that works, and shown in any case."""
-    link = links.own(f"/invitation/{token}")
+    link = links.absolute(f"/invitation/{token}")
     mail, inviter, sent = current_mail(), current_user.person.label, None
     if mail.is_set():
         sent = mail.send_invitation(invitation.email, link, inviter, INVITED_DAYS)

@@ -167,7 +167,7 @@ def link_of(page: StatusPage) -> str:
         return page.link
     link = page.link if page.link.startswith("/") else f"/status/{page.slug}"
     root = getattr(current_store(), "address", "")
-    return f"{root}{link}" if root else links.own(link)
+    return f"{root}{link}" if root else links.absolute(link)
 
 
 def image_here(page: StatusPage, name: str) -> str | None:

@@ -265,7 +265,7 @@ class WallLinkMaking(Editing[tuple[WallLink, str], WallLinkForm]):
 
     def done(self, record: tuple[WallLink, str]) -> Response:
         link, token = record
-        address, back = links.own(f"/screen/{token}"), url_for(".index")
+        address, back = links.absolute(f"/screen/{token}"), url_for(".index")
         return shown_once("wall_links/made.html", back, link=link, address=address)
 
     def context(self) -> dict[str, Any]:
@@ -303,6 +303,6 @@ def show_screen(token: str) -> Response:
 
 def _void() -> Response:
     """For a screen that is on, in place of the wall: what it showed must not stay."""
-    if fragments.asked():
+    if fragments.is_fragment():
         return Response(render_template("wall_links/_void.html"), mimetype="text/html")
     return Response(render_template("wall_links/void.html"), 404, mimetype="text/html")
