@@ -396,9 +396,8 @@ class Channels(ABC):
 
     @abstractmethod
     def unreached(self, incident_ids: Sequence[int]) -> Mapping[int, Sequence[Delivery]]:
-        """Those of the incidents that are open and of which nobody has been notified although
-        messages were due, each with the messages that have not arrived; empty if the store cannot
-        read them.
+        """The open ones of ``incident_ids`` with messages of which none has arrived, each
+        with these messages; empty if the store cannot read them.
         """
 
     @abstractmethod
@@ -409,7 +408,7 @@ class Channels(ABC):
 
     @abstractmethod
     def unalerted(self, monitor_ids: Sequence[int]) -> Sequence[int]:
-        """Those of the monitors that have no alerts; empty if the store cannot tell."""
+        """The monitors of ``monitor_ids`` without alerts; empty if the store cannot tell."""
 
 
 class Contacts(Collection[Contact, PageQuery]):

@@ -55,7 +55,7 @@ class _Tag:
         self.name = name
 
     def among(self, ids: Iterable[int | None]) -> set[int]:
-        """Those of the monitors that have the tag."""
+        """The monitors of ``ids`` that have the tag."""
         wanted = [id for id in ids if id is not None and fits(id)]
         monitors = select(MonitorRow.id).where(MonitorRow.id.in_(wanted), tagged([self.name]))
         return set(db.session.scalars(monitors)) if wanted else set()
