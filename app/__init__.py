@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-# Whatever is imported of app/ runs this module, an agent's parts too. So what an application needs
-# is imported where one is made.
+# Each import of a module of app/ runs this module, also in an agent. So the modules that only an
+# application needs are imported in the functions below.
 if TYPE_CHECKING:
     from flask import Flask
     from werkzeug.wrappers import Response
@@ -33,8 +33,8 @@ def create_app(settings: config.Settings | None = None) -> Flask:
 
 
 def renew(app: Flask) -> None:
-    """Forget all that the application has read and counted, as a new process has nothing cached:
-    stores and status pages are made anew, with the layers around the application.
+    """Drop all caches and counts of the application, as if the process was new: stores, status
+    pages and the layers around the application are made again.
     """
     settings: config.Settings = app.extensions["wakeful.settings"]
     for name in [name for name in app.extensions if name.startswith("wakeful.")]:
@@ -51,7 +51,7 @@ def renew(app: Flask) -> None:
 
 
 def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flask:
-    """Settings and database alone: a checker needs no more, and never loads the pages.
+    """The application with settings and database only, for a checker, which never loads the pages.
     ``small_cache``: keep little of an SQLite file in memory.
     """
     from flask import Flask
@@ -72,7 +72,7 @@ def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flas
     app.config.update(
         SECRET_KEY=settings.secret_key,
         SECRET_KEY_FALLBACKS=list(settings.old_keys),
-        # Forms that were opened before a new key came can still be sent. The last one signs.
+        # Forms that were opened before a change of the key can still be sent. The last key signs.
         WTF_CSRF_SECRET_KEY=[*reversed(settings.old_keys), settings.secret_key],
         SQLALCHEMY_DATABASE_URI=settings.database_url,
         SQLALCHEMY_ENGINE_OPTIONS=pool_options(settings.database_url),
@@ -83,7 +83,7 @@ def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flas
         SESSION_COOKIE_NAME=session_cookie(https=settings.is_https, folder=settings.folder),
         # A late answer to another tab must not put an old cookie in place of a new one.
         SESSION_REFRESH_EACH_REQUEST=False,
-        # a form left open overnight must still save; the token lives with the session
+        # A form that was left open overnight must still save: the token is valid with the session.
         WTF_CSRF_TIME_LIMIT=None,
         MAX_CONTENT_LENGTH=MAX_FORM_BYTES,
     )
@@ -116,7 +116,9 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
 
 
 def _add_layers(app: Flask, settings: config.Settings) -> None:
-    """The outermost first: each sees a request before those that follow it."""
+    """Put the layers around the application. The first one is the outermost, and sees a request
+    first.
+    """
     from app import api, pages
     from app.headers import Completed
     from app.hosts import Hosts
@@ -129,29 +131,29 @@ def _add_layers(app: Flask, settings: config.Settings) -> None:
     names |= {pages.FOLDER[1:], "ping"}
     pings = app.extensions.get("wakeful.pings")
     layers = [
-        # Every answer has the headers, also a refusal of the layers below.
+        # Adds headers to every answer, also to a refusal of the layers below.
         Completed(https=settings.is_https),
-        # Whatever answers sees the client and the folder, not the proxy.
+        # Puts the address of the client and the folder in place of those of the proxy.
         Proxies(settings.trusted_proxies, settings.folder, names),
-        # Nothing else looks at a request for a foreign host.
+        # Refuses requests for foreign hosts before any other layer reads them.
         Hosts(settings, status_pages.answers_for if status_pages else lambda host, path: False),
-        # Nobody takes the first half of a body for the whole.
+        # Refuses bodies that break off.
         WholeBodies(),
-        # The public gets its pages from memory, without Flask and while the database is away.
+        # Answers for status pages from memory, without Flask and while the database is away.
         *([status_pages] if status_pages else []),
-        # Jobs call without a key; most of these addresses are outside the API.
+        # Answers the pings of jobs, which have no API key.
         *([api.PingAddresses(app, pings)] if pings else []),
-        # A session cookie gives no access to the API, which alone refuses without the body.
+        # Drops session cookies from requests to the API, and refuses some by their header alone.
         api.OfTheApi(),
-        # Flask routes the path without the server that it names.
+        # Removes the name of a remote server from the path, for the routes of Flask.
         *([ServerPaths(remotes)] if remotes else []),
     ]
     surround(app, layers)
 
 
 def _add_actors(app: Flask) -> None:
-    """Each request begins with a visitor as the one who acts, before anything else; who logs in
-    or has a key takes the place. It ends with nobody: a thread serves many requests.
+    """Set the actor of each request: first a visitor, whom a login or an API key replaces. At its
+    end the actor is removed, because a thread serves many requests.
     """
     from flask import request
 
@@ -165,7 +167,7 @@ def _add_actors(app: Flask) -> None:
 
 
 def _log_refusal(response: Response) -> Response:
-    """Refused access, and keys and tokens that are wrong, have a line in the log."""
+    """Log refused access, and wrong keys and tokens."""
     from flask import request
 
     from app.access.security_log import SecurityEvent, log_refusal

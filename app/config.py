@@ -1,8 +1,7 @@
-"""Settings, typed, read from the environment (``WAKEFUL_*``) and refused loudly when wrong
-(decision 9).
+"""Settings, typed, read from the environment (``WAKEFUL_*``) (decision 9).
 
-Each value is checked here once, at the start; a wrong one ends it with a sentence that names the
-variable. Values that hold secrets are not shown in ``repr`` or in errors.
+Each value is checked here once, at the start. A wrong value stops the program with a sentence that
+names the variable. Values that hold secrets are not shown in ``repr`` or in errors.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class Settings:
     batch_key: str | None = field(default=None, repr=False)  # the same for all of them
     server: str | None = None  # of an agent
     agent_token: str | None = field(default=None, repr=False)
-    heartbeat_url: str | None = field(default=None, repr=False)  # whoever has it can feign life
+    heartbeat_url: str | None = field(default=None, repr=False)  # a secret, like a ping address
     old_keys: tuple[str, ...] = field(default=(), repr=False)  # still decrypt and verify
 
     @property
@@ -125,7 +124,7 @@ class Settings:
         return parse_servers(self.dns_servers or "")
 
     def network(self, policy: Policy | None = None) -> client.Network:
-        """How everything but checks connects. Without a ``policy``: to hosts of own settings."""
+        """The network of all connections but checks. By default for hosts that settings name."""
         from app.net import client  # here: it loads requests, which few commands need
 
         names = SystemNames(self.name_servers)
@@ -170,7 +169,7 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         and not is_link(name, environ)
     )
     if unknown:
-        # A misspelt setting that is silently ignored is a policy that silently does not hold.
+        # A misspelt setting would be ignored, and its policy would not hold.
         raise SettingError(_(UNKNOWN, name=unknown[0], names=", ".join(sorted(SETTING_NAMES))))
     for name, value in environ.items():
         # Python puts bytes that are not UTF-8 into a variable as lone surrogates, which nothing can
@@ -178,7 +177,7 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         if name.removeprefix(PREFIX) in SETTING_NAMES and _SURROGATE.search(value):
             raise _wrong(name.removeprefix(PREFIX), _(NO_TEXT))
     instance = Path(_text(environ, "INSTANCE") or "instance").resolve()
-    keys = _parsed(environ, "SECRET_KEY", _secret_keys) or _kept_keys(instance, make)
+    keys = _parsed(environ, "SECRET_KEY", _secret_keys) or _stored_keys(instance, make)
     values = {name.lower(): _parsed(environ, name, parse) for name, parse in _READERS.items()}
     return Settings(
         instance=instance,
@@ -212,7 +211,7 @@ def _wrong(name: str, fault: object) -> SettingError:
     return SettingError(_(WRONG, name=PREFIX + name, fault=fault))
 
 
-def _kept_keys(instance: Path, make: bool) -> tuple[str, ...]:
+def _stored_keys(instance: Path, make: bool) -> tuple[str, ...]:
     """The secret keys in the file of this installation, made once; none if it is missing.
 
     Safe when several processes start at the same time.
@@ -220,7 +219,7 @@ def _kept_keys(instance: Path, make: bool) -> tuple[str, ...]:
     path = instance / "secret_key"
     try:
         if make:
-            # Nobody else on the machine reads the database that lies beside the key.
+            # Other accounts on the machine must not read the database beside the key.
             instance.mkdir(mode=0o700, parents=True, exist_ok=True)
             _make_secret(path)
         elif not path.exists():
@@ -231,7 +230,7 @@ def _kept_keys(instance: Path, make: bool) -> tuple[str, ...]:
     except OSError as fault:
         where = {"name": PREFIX + "INSTANCE", "folder": instance}
         raise SettingError(_(NO_FOLDER, error=fault.strerror, **where)) from None
-    except ValueError as fault:  # a disk that was full leaves an empty file
+    except ValueError as fault:  # the file is empty if the disk was full
         why = _(NO_TEXT) if isinstance(fault, UnicodeError) else fault
         raise SettingError(_(WRONG, name=path, fault=why)) from None
 
@@ -243,7 +242,7 @@ def _make_secret(path: Path) -> None:
     with new_private_file(fresh) as file:
         file.write(secrets.token_urlsafe(48).encode())
     try:
-        os.link(fresh, path)  # only one of two starting processes wins; both read the winner's
+        os.link(fresh, path)  # of two processes that start, both use the file of the first
     except FileExistsError:
         pass
     finally:
@@ -251,7 +250,7 @@ def _make_secret(path: Path) -> None:
 
 
 def _in(instance: Path) -> Callable[[str], str]:
-    """A database's URL; that of a file without a folder means the instance folder."""
+    """A parser for the URL of a database; a file without a folder is in the instance folder."""
 
     def parse(raw: str) -> str:
         url = _database_url(raw)
@@ -286,7 +285,9 @@ def _database_url(raw: str) -> URL:
 
 
 def _check_database(url: URL) -> None:
-    """Refuse what the driver refuses. It would do so at the first query, and show the whole URL."""
+    """Refuse a URL that the driver refuses: it would do so at the first query, and show the whole
+    URL.
+    """
     from sqlalchemy.exc import ArgumentError, SAWarning
 
     if url.port is not None and not 1 <= url.port <= 65_535:
@@ -306,8 +307,8 @@ def _check_database(url: URL) -> None:
     try:
         named = conninfo.conninfo_to_dict(conninfo.make_conninfo(*names, **options))
         conninfo.timeout_from_conninfo(named)
-        # libpq reads the values of options as it begins to connect. If nobody can listen, it fails
-        # with the first wrong address.
+        # libpq checks the values of options when it begins to connect. This address has no server,
+        # so a correct URL fails to connect, and a wrong one fails before that.
         nowhere = named | {"host": "/nonexistent", "hostaddr": None, "port": None}
         begun = pq.PGconn.connect_start(conninfo.make_conninfo("", **nowhere).encode())
     except ProgrammingError as fault:  # names the option alone
@@ -361,7 +362,7 @@ def _location(raw: str) -> str:
 
 
 def _remotes(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Remote servers: REMOTE_URL and REMOTE_KEY, each one value or several, in step."""
+    """Remote servers: REMOTE_URL and REMOTE_KEY, which list as many values, in the same order."""
     urls = _parsed(environ, "REMOTE_URL", _listed(_api_of)) or []
     keys = _parsed(environ, "REMOTE_KEY", _listed(_bearer)) or []
     if _text(environ, "STORE") == "remote" and not urls:
@@ -387,8 +388,8 @@ def _api_of(raw: str) -> str:
 
 
 def _public_url(raw: str) -> str:
-    """Where people reach Wakeful. Its folder is part of every link, so it is one that is written in
-    one way alone.
+    """The URL at which people reach Wakeful. Its folder is part of every link, so it must have only
+    one spelling.
     """
     url = base_url(raw)
     target, folder = parse_url(url), _folder_of(url)
@@ -396,8 +397,7 @@ def _public_url(raw: str) -> str:
         raise ValueError(
             _("its folder may have letters, digits and the signs - . _ ~, such as /wakeful.")
         )
-    # The origin as browsers write it: whoever compares it with the address of a request need not
-    # know how.
+    # The origin is spelt as browsers spell it, so that it can be compared with that of a request.
     host = f"[{target.ascii_host}]" if ":" in target.ascii_host else target.ascii_host
     port = "" if target.port == DEFAULT_PORTS[target.scheme] else f":{target.port}"
     return f"{target.scheme}://{host}{port}{folder}"
@@ -413,18 +413,18 @@ def _hosts(raw: str) -> tuple[str, ...]:
 
 
 def _some(values: tuple[T, ...]) -> tuple[T, ...]:
-    """A list that names nothing would be ignored silently."""
+    """Refuse an empty list, which would be ignored silently."""
     if not values:
         raise ValueError(_("it names nothing."))
     return values
 
 
 def _host(part: str) -> str:
-    """A host in the spelling of ``host_of``. One that no request can name would admit nobody."""
+    """A host in the spelling of ``host_of``. Raises ValueError for one that no request can name."""
     if part == ANY_HOST:
         return part
     bare = f"[{part}]" if part.count(":") > 1 and not part.startswith("[") else part
-    # Its port is left out of the comparison, and one that is written would seem to count.
+    # Hosts are compared without a port, so a port here would have no effect.
     if not any(mark in bare.rpartition("]")[2] for mark in ":/?#"):
         with suppress(ValueError):
             return take_apart(f"http://{bare}", DEFAULT_PORTS).ascii_host
@@ -432,7 +432,7 @@ def _host(part: str) -> str:
 
 
 def _server(raw: str) -> str:
-    """The server of an agent. Over plain http, whoever carries it could read the token."""
+    """The server of an agent. Over plain http, others on the way could read the token."""
     url = _api_of(raw)
     target = parse_url(url)
     if target.scheme == "http" and not is_loopback(target.ascii_host):
@@ -450,8 +450,8 @@ def is_loopback(host: str) -> bool:
 
 
 def _broker(raw: str) -> str:
-    """Redis. Its own reader takes a database that is no number for the first one, and of what
-    stands after ? Celery's takes nothing but options of TLS.
+    """The URL of Redis. Its library takes a database that is not a number for the first one, and
+    Celery accepts only options of TLS after the question mark.
     """
     service = take_apart_service(raw, "redis", "rediss")
     for name, value in service.query.items():
@@ -489,14 +489,14 @@ def _webhook_secret(raw: str) -> str:
     try:
         base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except ValueError:
-        encoded = ""  # a secret that is no base64 could sign nothing
+        encoded = ""  # not base64, so it cannot sign
     if not raw.startswith("whsec_") or len(encoded) < 24:
         raise ValueError(_("it must start with whsec_ and hold at least 24 characters of base64."))
     return raw
 
 
 def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """A value that somebody else reads later, refused now with that reader's own words."""
+    """A parser for a text that ``parse`` reads later; a wrong one is refused now."""
 
     def check(raw: str) -> str:
         parse(raw)
@@ -506,7 +506,7 @@ def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
 
 
 def _names(parse: Callable[[str], tuple[object, ...]]) -> Callable[[str], str]:
-    """A list that somebody else reads later."""
+    """A parser for a list that ``parse`` reads later; a wrong or empty one is refused now."""
     return _readable_by(lambda raw: _some(parse(raw)))
 
 
@@ -516,13 +516,13 @@ def _file(name: str) -> None:
         if Path(name).is_file():
             with Path(name).open("rb"):
                 return
-    except OSError:  # also of a folder that this user may not enter, and of a name that is too long
+    except OSError:  # also for a folder without permission, and for a name that is too long
         raise ValueError(_("the file %(file)s cannot be read.", file=name)) from None
     raise ValueError(_("the file %(file)s does not exist.", file=name))
 
 
 def _authorities(raw: str) -> str:
-    """A file of certificates. One that holds none would be ignored silently."""
+    """A file of certificates. A file without any is refused, because it would have no effect."""
     _file(raw)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(raw)
@@ -539,12 +539,12 @@ def _url_or_file(raw: str) -> str:
     except ValueError as fault:
         other = _("Name another, or a URL that starts with https://.")
         raise ValueError(f"{fault} {other}") from None
-    # Imported here: only an own list needs it, and it takes 8 MB.
+    # Imported here, because only this setting needs it, and it takes 8 MB.
     from app.checks.expiry.rdap import parse_bootstrap
 
     try:
         parse_bootstrap(Path(raw).read_bytes(), datetime.now(UTC), ours=False)
-    except Exception as fault:  # its reader says of some files no more than KeyError
+    except Exception as fault:  # for some files it raises no more than KeyError
         why = fault.strerror if isinstance(fault, OSError) else str(fault).rstrip(".")
         raise ValueError(_(NO_REGISTRIES, file=raw, fault=why)) from None
     return raw
@@ -562,13 +562,14 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def _seconds(raw: str) -> float:
-    value = float(raw) if _DECIMAL.fullmatch(raw) else -1  # float takes 1_0, and digits of Arabic
+    value = float(raw) if _DECIMAL.fullmatch(raw) else -1  # float also takes 1_0 and Arabic digits
     if not 0 <= value <= 3600:
         raise ValueError(_("it must be a number of seconds from 0 to 3600."))
     return value
 
 
-# How each setting is read. The field of ``Settings`` with its name, in lower case, has its default.
+# The parser of each setting. The field of ``Settings`` of this name, in lower case, has the
+# default.
 _READERS: dict[str, Callable[[str], Any]] = {
     "BIND": _bind,
     "STORE": _store,
@@ -598,5 +599,5 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "AGENT_TOKEN": _bearer,
     "HEARTBEAT_URL": plain_url,
 }
-_NONE_IF_EMPTY = {"ALLOW_NETWORKS", "CANARIES"}  # set to nothing, which is not their default
+_NONE_IF_EMPTY = {"ALLOW_NETWORKS", "CANARIES"}  # an empty value means none, not the default
 SETTING_NAMES = {*_READERS, "INSTANCE", "DATABASE_URL", "SECRET_KEY", "REMOTE_URL", "REMOTE_KEY"}

@@ -1,4 +1,4 @@
-"""Names and paths of cookies. One of a path cannot have the prefix ``__Host-``."""
+"""Names and paths of cookies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from flask import Flask, current_app, request
 from flask.sessions import SecureCookieSessionInterface
 from werkzeug.wrappers import Request, Response
 
-_HOST = "__Host-"  # browsers take such a cookie from this host alone, for all of it, over HTTPS
+# Browsers accept a cookie with this prefix only over HTTPS, for one host and its path ``/``.
+_HOST = "__Host-"
 
 
 def session_cookie(*, https: bool, folder: str) -> str:
@@ -19,10 +20,10 @@ def session_cookie(*, https: bool, folder: str) -> str:
 
 
 def cookie_path(app: Flask) -> str:
-    """The path to which browsers send the cookies of this request's session: Wakeful's own."""
+    """The path to which browsers send the cookies of this request's session."""
     if app.config["SESSION_COOKIE_NAME"].startswith(_HOST):
         return "/"
-    # Without the remote server that the root path may name: all have one session.
+    # The root path may name a remote server. All servers share one session.
     root: str = request.environ.get("wakeful.root", request.root_path)
     return root.rstrip("/") or "/"
 
@@ -33,7 +34,7 @@ def kept_name(name: str) -> str:
 
 
 def keep_in_browser(response: Response, name: str, value: str, seconds: int | timedelta) -> None:
-    """Store what belongs to the browser and not to one session, where the session's cookie is."""
+    """Set a cookie that outlives the session, with the path of the session's cookie."""
     response.set_cookie(
         kept_name(name), value, max_age=seconds, path=cookie_path(current_app),
         secure=current_app.config["SESSION_COOKIE_SECURE"], httponly=True, samesite="Lax",

@@ -1,5 +1,5 @@
-"""The environment of programs that Wakeful starts. They get what they need by name: ours has the
-secret key and passwords, and those of whatever else runs under this account.
+"""The environment of programs that Wakeful starts. They get only the variables that they need: the
+environment of Wakeful has the secret key, passwords, and secrets of other services.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def for_program(own: Mapping[str, str], *, prefix: str | None = None) -> dict[st
     ``own``.
     """
     begins = (_LOCALE, prefix) if prefix else (_LOCALE,)
-    kept = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if name in _NAMES or name.startswith(begins)
     }
-    return kept | dict(own)
+    return inherited | dict(own)

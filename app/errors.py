@@ -105,7 +105,7 @@ class Unsupported(WakefulError):
 class Unavailable(WakefulError):
     """The store cannot answer now. ``retry_after`` is in seconds if the store named one.
 
-    ``unsent``: what was to be stored has certainly not arrived there; else nobody knows.
+    ``unsent``: the data has certainly not arrived at the store; otherwise that is unknown.
     ``passes``: whether waiting may help.
     """
 
@@ -130,7 +130,7 @@ class Unavailable(WakefulError):
 
 
 class Accepted(WakefulError):
-    """The server behind the dashboard took what was sent, and does not show it. To send it again
+    """The server behind the dashboard accepted a record, but does not show it. Sending it again
     would store it twice.
     """
 

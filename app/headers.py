@@ -1,8 +1,8 @@
-"""Headers that every answer has, whoever made it: dashboard, API, status pages, a refusal.
+"""Headers that every answer has: of the dashboard, the API, status pages, and refusals.
 
-Headers that an answer already has stay. If ``PUBLIC_URL`` is https, browsers are told to use HTTPS
-alone from then on (HSTS), but not under a status page's own host name: its owner decides that, and
-may move it to a server without TLS.
+Headers that an answer already has stay. If ``PUBLIC_URL`` is https, browsers are told to use only
+HTTPS from then on (HSTS). The host name of a status page is excepted: its owner may move it to a
+server without TLS.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from app.middleware import Environ, Layer
 
 YEAR_SECONDS = 365 * 24 * 3600
-OWN_HOST = "wakeful.own_host"  # in the environment of a request for a page's own host name
+OWN_HOST = "wakeful.own_host"  # in the environment of a request to the host name of a status page
 HSTS = ("Strict-Transport-Security", f"max-age={YEAR_SECONDS}")
 ALWAYS = (
     ("X-Content-Type-Options", "nosniff"),
@@ -25,7 +25,7 @@ ALWAYS = (
 
 
 class Completed(Layer):
-    """``https``: people use HTTPS."""
+    """Adds the headers. ``https``: people use HTTPS."""
 
     def __init__(self, *, https: bool) -> None:
         self._https = https
@@ -34,7 +34,7 @@ class Completed(Layer):
         def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
             present = {name.lower() for name, _value in headers}
             hsts = (HSTS,) if self._https and OWN_HOST not in environ else ()
-            added = [header for header in (*ALWAYS, *hsts) if header[0].lower() not in present]
-            return start_response(status, [*headers, *added], *rest)
+            missing = [header for header in (*ALWAYS, *hsts) if header[0].lower() not in present]
+            return start_response(status, [*headers, *missing], *rest)
 
         return self.inner(environ, start)

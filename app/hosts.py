@@ -1,8 +1,8 @@
 """The hosts that Wakeful answers for (decision 15).
 
-A page builds links from the Host header of its request, and a browser can be led to any server
-under a name of a stranger (DNS rebinding). So if ``ALLOWED_HOSTS`` or ``PUBLIC_URL`` says which
-hosts are Wakeful's, a request for another is refused before anything of it is read.
+A page builds links from the Host header of its request, and a stranger can make a browser send any
+host name to any server (DNS rebinding). So if ``ALLOWED_HOSTS`` or ``PUBLIC_URL`` names the hosts
+of Wakeful, a request for another host is refused before anything of it is read.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from app.i18n import N_, _
 from app.middleware import Environ, Layer
 from app.rules.url import host_of
 
-# Load balancers and monitoring ask by address, or in HTTP/1.0 without a host. No answer there
-# depends on the host.
+# Load balancers and monitoring use an address, or HTTP/1.0 without a host. These answers do not
+# depend on the host.
 PROBED = frozenset({"/healthz", "/readyz", "/metrics"})
 FOREIGN = N_(
     "This server does not answer for that host. If it should, add the host to"
     " WAKEFUL_ALLOWED_HOSTS."
 )
-UNKNOWN_YET = N_("Which hosts this server answers for cannot be read now. Try again in a moment.")
+HOSTS_UNKNOWN = N_("Which hosts this server answers for cannot be read now. Try again in a moment.")
 
 
 class Hosts(Layer):
@@ -55,13 +55,13 @@ class Hosts(Layer):
         if host is None:
             return _refuse(path, 400, _(FOREIGN))
         try:
-            # This machine's own names are answered too: whoever comes through a tunnel uses them,
-            # and no page of a stranger can have them.
-            own = self._any or host in self._own or is_loopback(host)
-            own = own or self._is_of_a_page(host, path)
+            # The names of this machine are answered too: they come through tunnels, and no page of
+            # a stranger can have them.
+            is_answered = self._any or host in self._own or is_loopback(host)
+            is_answered = is_answered or self._is_of_a_page(host, path)
         except Unavailable:
-            return _refuse(path, 503, _(UNKNOWN_YET), {"Retry-After": "5"})
-        return None if own else _refuse(path, 400, _(FOREIGN))
+            return _refuse(path, 503, _(HOSTS_UNKNOWN), {"Retry-After": "5"})
+        return None if is_answered else _refuse(path, 400, _(FOREIGN))
 
 
 def _refuse(

@@ -1,4 +1,4 @@
-"""Mark and translate the sentences that people read. They stand in one gettext catalogue.
+"""Mark and translate the sentences that people read. They are in one gettext catalogue.
 
 ``_`` translates a sentence, ``_n`` one that counts something, both when they are called: inside a
 function, never while a module is imported. ``N_`` marks a constant of a module or a class, which
@@ -31,7 +31,7 @@ def choose(translations: NullTranslations | None) -> None:
 
 @contextmanager
 def speaking(translations: NullTranslations | None) -> Iterator[None]:
-    """Translate with ``translations`` meanwhile."""
+    """Within it, translate with ``translations``."""
     token = _chosen.set(translations)
     try:
         yield
@@ -40,7 +40,7 @@ def speaking(translations: NullTranslations | None) -> Iterator[None]:
 
 
 def spoken() -> str:
-    """The language of the sentences, as the ``lang`` of a page says it."""
+    """The language of the sentences, for the ``lang`` of a page."""
     translations = _chosen.get()
     language = translations.info().get("language", ENGLISH) if translations else ENGLISH
     return language.replace("_", "-")
@@ -104,7 +104,7 @@ def _gettext(sentence: str) -> str:
 
 def _ngettext(singular: str, plural: str, num: float) -> str:
     translations = _chosen.get()
-    # A part of one is no plural form's number; English says "1.5 days".
+    # Plural rules have no form for fractions; English says "1.5 days".
     if translations and num == int(num):
         return translations.ngettext(singular, plural, int(num))
     return singular if num == 1 else plural
@@ -113,8 +113,8 @@ def _ngettext(singular: str, plural: str, num: float) -> str:
 def install(environment: Any) -> None:
     """Give ``environment``, of Jinja, the extension and the functions.
 
-    Not the extension's new style, which would mark all that ``_`` returns as safe, a label that
-    holds somebody's text too.
+    The new style of the extension is off: it would mark every result of ``_`` as safe HTML, also
+    one with a text that somebody typed.
     """
     environment.add_extension("jinja2.ext.i18n")
     environment.policies["ext.i18n.trimmed"] = True

@@ -1,4 +1,4 @@
-"""Log what lasts once: a server that is away for hours must not fill the disk with its line."""
+"""Log a lasting condition once: a server that is away for hours must not fill the disk."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MAX_TOPICS = 1_000
 
 
 class Lasting(logging.LoggerAdapter[logging.Logger]):
-    """A logger that leaves out a line about a ``topic`` while its ``cause`` (default: the line) is
-    the one that was logged last, for ``seconds`` or until the topic has ``ended``.
+    """A logger that skips a line about a ``topic`` if its ``cause`` (default: the line itself) was
+    logged last, for ``seconds`` or until ``ended`` is called for the topic.
     """
 
     def __init__(self, logger: logging.Logger, seconds: float = float("inf")) -> None:
@@ -32,10 +32,10 @@ class Lasting(logging.LoggerAdapter[logging.Logger]):
         super().log(level, msg, *args, **{"stacklevel": 2} | kwargs)
 
     def cause(self, topic: Hashable = None) -> Hashable:
-        """The cause that was logged last of a topic; None if it has ended."""
+        """The cause that was logged last for a topic; None if the topic has ended."""
         return self._logged.get(topic)
 
     def ended(self, topic: Hashable = None) -> bool:
-        """End a topic. Returns whether something was logged of it."""
+        """End a topic. Returns whether a line was logged for it."""
         with self._lock:
             return self._logged.pop(topic, None) is not None

@@ -1,8 +1,8 @@
-"""The layers around the application: each gets a request before all that is inside it.
+"""The layers around the application: each gets a request before the layers inside it.
 
-``app/__init__.py`` has the list of layers, in their order. The web server may ask about a request
-before its body has come (``EARLY``): whoever can refuse it by its header alone does so, and
-everybody else answers 100 ("Continue").
+``app/__init__.py`` has the list of layers, in their order. The web server may pass on a request
+before its body has arrived (``EARLY``). A layer that can refuse it by its header does so; otherwise
+the answer is 100 ("Continue").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Environ: TypeAlias = dict[str, Any]
 WsgiApp: TypeAlias = Callable[[Environ, Any], Iterable[bytes]]
 
-EARLY = "wakeful.early"  # in the environment of a request without its body, which comes again
+EARLY = "wakeful.early"  # marks a request without its body, which is passed on again with it
 
 
 def continued(_environ: Environ, start_response: Any) -> Iterable[bytes]:
@@ -35,18 +35,18 @@ class Layer:
 
 
 def surround(app: Flask, layers: Sequence[Layer]) -> None:
-    """Put ``layers`` around the application, the outermost first, in place of those before."""
+    """Put ``layers`` around the application, the outermost first, in place of its present ones."""
     vars(app).pop("wsgi_app", None)
     for layer in reversed(layers):
         layer.inner, app.wsgi_app = app.wsgi_app, layer  # type: ignore[method-assign]
 
 
 class WholeBodies(Layer):
-    """A client that goes away in the middle of a form must not have its first half stored.
+    """Refuses a body that breaks off, so that half a form is not stored.
 
-    gunicorn says that its stream ends where the body does, and werkzeug then counts nothing; but
-    the stream also ends where the connection does. Without that word, werkzeug counts against
-    Content-Length and raises ``ClientDisconnected``.
+    gunicorn declares that its stream ends with the body (``wsgi.input_terminated``), and werkzeug
+    then does not count the bytes. But the stream also ends if the connection breaks. Without that
+    declaration, werkzeug compares with Content-Length and raises ``ClientDisconnected``.
     """
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
@@ -58,8 +58,8 @@ class WholeBodies(Layer):
 
 
 class _Chunks:
-    """A body without a length. Every server has errors of its own for chunks that are none or break
-    off; the framework would take them for faults of ours.
+    """A body without a length. For malformed or missing chunks, each server raises different
+    errors, which the framework would take for faults of the application.
     """
 
     def __init__(self, stream: Any) -> None:

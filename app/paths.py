@@ -1,8 +1,7 @@
 """The paths of the files that are not code, in a checkout and in an installed wheel.
 
-The checkout keeps `templates/`, `static/` and `docs/` at its top. In site-packages those names
-would belong to nobody, so the wheel carries them inside the package, with an underscore (see
-pyproject.toml).
+A checkout has `templates/`, `static/` and `docs/` at its top. In site-packages those names would be
+too general, so the wheel has them inside the package, with an underscore (see pyproject.toml).
 """
 
 import os
@@ -14,9 +13,9 @@ from typing import BinaryIO
 _PACKAGE = Path(__file__).resolve().parent
 
 
-def _carried_or_beside(name: str) -> Path:
-    carried = _PACKAGE / f"_{name}"
-    return carried if carried.is_dir() else _PACKAGE.parent / name
+def _folder(name: str) -> Path:
+    in_wheel = _PACKAGE / f"_{name}"
+    return in_wheel if in_wheel.is_dir() else _PACKAGE.parent / name
 
 
 def new_private_file(path: Path) -> BinaryIO:
@@ -37,8 +36,8 @@ def _translations(folder: Path, language: str) -> NullTranslations | None:
         return None
 
 
-TEMPLATES = _carried_or_beside("templates")
-STATIC = _carried_or_beside("static")
-DOCS = _carried_or_beside("docs")
+TEMPLATES = _folder("templates")
+STATIC = _folder("static")
+DOCS = _folder("docs")
 MIGRATIONS = _PACKAGE / "db" / "migrations"
 TRANSLATIONS = _PACKAGE / "translations"

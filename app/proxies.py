@@ -1,5 +1,5 @@
-"""The headers of a proxy in front of Wakeful: the address, scheme and host of its clients, and the
-folder of its site in which it has Wakeful.
+"""The headers of a proxy in front of Wakeful: the address, scheme and host of the client, and the
+folder of the site in which Wakeful is.
 
 Anybody can send ``X-Forwarded-For``, so these headers are read only from the networks that
 ``TRUSTED_PROXIES`` names (decision 15). From everybody else they are removed.
@@ -36,7 +36,7 @@ NOT_TRUSTED = (
 
 class Proxies(Layer):
     """``trusted``: the networks of proxies whose headers are read. ``folder``: that of PUBLIC_URL,
-    such as ``/wakeful``; "" for the root. ``names``: with which the paths of Wakeful itself begin.
+    such as ``/wakeful``; "" for the root. ``names``: the first segments of the paths of Wakeful.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Proxies(Layer):
             return
         if chain:
             environ["REMOTE_ADDR"] = str(self._client(peer, chain))
-        # The last value is what the nearest proxy says. Those before it may be a client's.
+        # The nearest proxy wrote the last value. A client may have written those before it.
         if scheme and scheme[-1].lower() in ("http", "https"):
             environ["wsgi.url_scheme"] = scheme[-1].lower()
         if host:
@@ -77,10 +77,11 @@ class Proxies(Layer):
             self._enter(environ, self._folder)
 
     def _enter(self, environ: Environ, folder: str, *, removed: bool = False) -> None:
-        """A proxy may remove the folder from paths, or leave it there. ``removed``: a path that
-        begins with it all the same is one of Wakeful's own, such as ``/status``.
+        """Move the folder from the path to SCRIPT_NAME. A proxy may remove it from paths, or leave
+        it there. ``removed``: the folder is also the name of a path of Wakeful, such as
+        ``/status``, so a path that begins with it stays.
         """
-        if not folder or environ.get("SCRIPT_NAME"):  # another server may have done so
+        if not folder or environ.get("SCRIPT_NAME"):  # the web server may have set it
             return
         path = environ.get("PATH_INFO", "")
         if not removed and f"{path}/".startswith(f"{folder}/"):
@@ -88,7 +89,7 @@ class Proxies(Layer):
         environ["SCRIPT_NAME"], environ["PATH_INFO"] = folder, path or "/"
 
     def _client(self, peer: Address, chain: Sequence[str]) -> Address:
-        """The last address that no trusted proxy has: everything before it may be made up."""
+        """The last address that is not of a trusted proxy: a client may invent those before it."""
         client = peer
         for value in reversed(chain):
             address = address_of(value)
@@ -103,15 +104,15 @@ class Proxies(Layer):
         return any(address in network for network in self._trusted)
 
     def _warn(self, peer: Address) -> None:
-        """Warn once: without the setting, sign-ups fail for everybody and nothing says why. Only a
-        peer nearby can be one's own proxy.
+        """Warn once: without the setting, all visitors share the limits of one address. Only a peer
+        in a private network can be the installation's proxy.
         """
         if peer.is_private or peer.is_loopback:
             self._log.warning(NOT_TRUSTED, peer, peer, cause=True)
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path is a folder that is written in one way alone, such as ``/wakeful``."""
+    """Whether a path is a folder that has only one spelling, such as ``/wakeful``."""
     return path.startswith("/") and all(map(_SEGMENT.fullmatch, path[1:].split("/")))
 
 
@@ -143,8 +144,8 @@ def networks(raw: str) -> tuple[Network, ...]:
 
 
 def read_networks(raw: str) -> tuple[Network, ...]:
-    """Addresses and networks (CIDR), separated by commas. One of IPv4 that is written as one of
-    IPv6 counts as IPv4, as ``address_of`` reads addresses. Raises ValueError with a sentence.
+    """Addresses and networks (CIDR), separated by commas. An IPv4 address in IPv6 notation counts
+    as IPv4, as in ``address_of``. Raises ValueError with a sentence.
     """
     return tuple(_network(part.strip()) for part in raw.split(",") if part.strip())
 

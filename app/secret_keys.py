@@ -1,5 +1,5 @@
 """The secret keys of a running application: the first encrypts and signs, all decrypt and verify
-(decision 15). So a new key takes the place of an old one while everything runs.
+(decision 15). So a new key can replace an old one while everything runs.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def keys_of(app: Flask | None = None) -> tuple[str, ...]:
 
 
 def signing_keys(app: Flask | None = None) -> list[str]:
-    """All keys as itsdangerous takes them: it signs with the last one."""
+    """All keys in the order of itsdangerous, which signs with the last one."""
     return list(reversed(keys_of(app)))
 
 
 def ciphers(purpose: bytes, keys: Sequence[str]) -> list[Fernet]:
-    """A cipher for each key, made for this purpose alone: a leak of the key for cookies must not
-    decrypt the database.
+    """A cipher for each key and this purpose. Each purpose has different ciphers: a leaked key for
+    cookies must not decrypt the database.
     """
     return [Fernet(base64.urlsafe_b64encode(_derived(key, purpose))) for key in keys]
 

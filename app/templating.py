@@ -1,8 +1,8 @@
-"""What a template gets for a name or an attribute that does not exist.
+"""The value of a name or an attribute that a template uses and that does not exist.
 
-Jinja shows nothing in its place, so a renamed field would vanish from a page, and nobody would
-notice. Here it is a line in the log, once for each name, and the page is shown without the value:
-an incident's page must not fail at night because of one figure. In tests it fails.
+By default, Jinja shows nothing in its place, so nobody would notice that a renamed field is
+missing. This value logs a line, once for each name, and the page is shown without it: an incident's
+page must not fail at night because of one figure. In tests it fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The canaries of this place, and which of them have ever accepted a connection (decision 10).
 
-This is stored in the database and also kept in memory: when our network fails, the database may be
-out of reach too.
+This is stored in the database and cached in memory: when the network of this machine fails, the
+database may be out of reach too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Canaries:
         self._accepted: frozenset[str] = frozenset()
 
     def works(self) -> bool:
-        """Whether our own network works."""
+        """Whether the network of this machine works."""
         return canary.network_works(self.named, self._accepted, dns_servers=self._dns_servers)
 
     def recall(self) -> None:

@@ -90,7 +90,7 @@ def test_a_message_is_remembered_for_as_long_as_a_copy_would_count():
     assert not once.take(b"a", broker.REMEMBERED_SECONDS - 1)
     assert once.take(b"a", broker.REMEMBERED_SECONDS + 1)
     assert not once.take(b"b", broker.REMEMBERED_SECONDS + 2)
-    assert broker.REMEMBERED_SECONDS < broker.KEPT_SECONDS, "the claim of a batch outlives it"
+    assert broker.REMEMBERED_SECONDS < broker.RETENTION_SECONDS, "the claim of a batch outlives it"
 
 
 def test_what_is_refused_is_logged_once_a_minute(monkeypatch, caplog):

@@ -15,7 +15,7 @@ from app.access import passwords
 from app.db import db
 from app.errors import Throttled
 from app.records import Client
-from app.slots import LEFT, LONG_WAITS, REMOTE_ANSWERS, THREADS, TRUSTED_PASSWORDS, Slots
+from app.slots import LONG_WAITS, REMOTE_ANSWERS, RESERVED, THREADS, TRUSTED_PASSWORDS, Slots
 from tests.factories import PASSWORD, make_person
 from tests.support.web_process import Installation, Web, csrf, installation, web_process
 from tests.web.visitor import Visitor
@@ -149,13 +149,13 @@ def test_all_kinds_of_slow_requests_at_once_leave_threads_for_others(app, monkey
         with slots.taken() as free:
             assert not free or over.wait(60)
 
-    others = threading.Barrier(LEFT)
+    others = threading.Barrier(RESERVED)
     with ThreadPoolExecutor(THREADS) as pool:
         slow = [pool.submit(log_in) for _ in range(2 * THREADS)]
         for slots in (LONG_WAITS, REMOTE_ANSWERS):
             slow += [pool.submit(wait_in, slots) for _ in range(2 * THREADS)]
         try:
-            for future in [pool.submit(others.wait, 30) for _ in range(LEFT)]:
+            for future in [pool.submit(others.wait, 30) for _ in range(RESERVED)]:
                 future.result(30)  # both run at the same moment
         finally:
             over.set()

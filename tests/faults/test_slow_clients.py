@@ -568,7 +568,7 @@ def test_slow_checks_on_request_leave_threads_for_others(patient, key):
         asked = [
             pool.submit(patient.post, "/api/v1/checks", fields, headers=headers) for _ in range(20)
         ]
-        refused = first_done(asked, 20 - LONG_WAITS.most)
+        refused = first_done(asked, 20 - LONG_WAITS.size)
         answers_everybody(patient, key)
         release()
         checked = [client.result() for client in asked if client not in refused]
@@ -576,7 +576,7 @@ def test_slow_checks_on_request_leave_threads_for_others(patient, key):
         assert answer.status_code == 429
         assert int(answer.headers["Retry-After"]) > 0
         assert "Try again" in answer.json()["message"]
-    assert [answer.status_code for answer in checked] == [200] * LONG_WAITS.most
+    assert [answer.status_code for answer in checked] == [200] * LONG_WAITS.size
     assert {answer.json()["data"]["verdict"] for answer in checked} == {"down"}
 
 
@@ -600,7 +600,7 @@ def test_slow_tests_on_the_dashboard_leave_threads_for_others(patient, key, head
         typed = {"csrf_token": token, "name": "Slow", "url": url, "timeout": "60", "test": "1"}
         more = {"headers": headers, "cookies": person.cookies.get_dict()}
         asked = [pool.submit(patient.post, "/monitors/new", typed, **more) for _ in range(20)]
-        waiting = LONG_WAITS.most if headers else 1 + REPEATED_FORMS.most
+        waiting = LONG_WAITS.size if headers else 1 + REPEATED_FORMS.size
         refused = first_done(asked, 20 - waiting)
         answers_everybody(patient, key)
         release()
@@ -618,7 +618,7 @@ def test_a_silent_server_behind_the_dashboard_leaves_threads_for_others(installe
             person = web.log_in("admin@wakeful.test", PASSWORD)
             cookies = person.cookies.get_dict()
             futures = [pool.submit(web.get, "/", cookies=cookies) for _ in range(20)]
-            refused = first_done(futures, 20 - REMOTE_ANSWERS.most)
+            refused = first_done(futures, 20 - REMOTE_ANSWERS.size)
             assert web.get("/healthz").status_code == 200
             [fault] = web.get("/readyz").json()["faults"]
             assert url.partition("://")[2] in fault

@@ -574,7 +574,7 @@ def test_a_place_is_asked_if_it_was_heard_within_half_a_minute(app, monkeypatch)
 def test_who_waits_for_other_places_leaves_slots_to_others(app):
     """Such as for an agent of an older version, which brings nothing for over a minute."""
     id, _token = place(app, "oslo", last_sign=now())
-    monitors = [make_monitor(app, places=[id]) for _ in range(WAITS_ELSEWHERE.most)]
+    monitors = [make_monitor(app, places=[id]) for _ in range(WAITS_ELSEWHERE.size)]
     first, second, third = (item.id for item in monitors)
 
     def throttled(id, why="Too many manual checks"):
@@ -586,7 +586,7 @@ def test_who_waits_for_other_places_leaves_slots_to_others(app):
         eventually(lambda: WAITS_ELSEWHERE.in_use == WAITS_ELSEWHERE.each, "two that wait")
         throttled(first, "This monitor is being checked at this moment")
         waiting.append(stack.enter_context(clicked(app, second)))
-        eventually(lambda: WAITS_ELSEWHERE.in_use == WAITS_ELSEWHERE.most, "one more that waits")
+        eventually(lambda: WAITS_ELSEWHERE.in_use == WAITS_ELSEWHERE.size, "one more that waits")
         throttled(third)
         here = make_monitor(app, url=page(site))
         assert store_of(app).checks.run(here.id).verdict is Verdict.UP

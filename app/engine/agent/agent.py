@@ -1,8 +1,8 @@
 """The agent's loop: starts due checks, buffers their results, and follows the server's answers.
 
 It has the same schedule and prober as a checker. The server judges the results, and answers which
-are to be repeated. Networks that checks may reach are this machine's own setting, to which no
-server can add one.
+checks to repeat. The networks that checks may reach are a setting of this machine, which no server
+can extend.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class Agent:
         self._notice_step()
         now = self._clock.now()
         self._started_at |= {job.monitor_id: now for job in self.checks.start_due()}
-        left = self.checks.until_due()
-        pause = MAX_PAUSE_SECONDS if left is None else min(MAX_PAUSE_SECONDS, left)
+        until_due = self.checks.until_due()
+        pause = MAX_PAUSE_SECONDS if until_due is None else min(MAX_PAUSE_SECONDS, until_due)
         self._keep(self.checks.collect(max(MIN_PAUSE_SECONDS, pause)))
         if self.checks.network_changed:
             self.checks.follow_network()
@@ -143,16 +143,16 @@ class Agent:
             job = self._jobs.get(claim.monitor_id)
             if job is None or job.standing.generation != claim.generation:
                 continue  # the monitor was changed meanwhile
-            # Not before its start: if the difference of the clocks was measured again meanwhile,
-            # the check would seem to belong to the scheduled time before.
+            # Not before its start: if the difference of the clocks was measured again since, the
+            # check would seem to belong to the previous scheduled time.
             started = self._started_at.get(claim.monitor_id, EARLIEST)
             at = max(started, self._clock.corrected(outcome.result.checked_at))
             if at > now + timedelta(seconds=STEP_SECONDS):  # a clock was set back meanwhile
                 at = now
-            placed = replace(outcome, result=replace(outcome.result, checked_at=at))
-            body = {"made_for": claim.generation, "outcome": pack(placed)}
+            dated = replace(outcome, result=replace(outcome.result, checked_at=at))
+            body = {"made_for": claim.generation, "outcome": pack(dated)}
             made_results.append(MadeResult(claim.monitor_id, claim.generation, at, body))
-            self._plan.end(claim, _standing_after(job, placed.result), now)
+            self._plan.end(claim, _standing_after(job, dated.result), now)
         if made_results:
             results = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
             self._refused_checks.note(results, self._jobs.keys())
@@ -191,9 +191,9 @@ class Agent:
             self._jobs[job.monitor_id] = job
             self._plan.put(job, now)
         self._note_malformed(malformed, whole=news.whole)
-        gone = (self._jobs.keys() - assigned) if news.whole else set(news.gone)
-        self._plan.drop(gone)
-        for monitor_id in gone:
+        dropped = (self._jobs.keys() - assigned) if news.whole else set(news.gone)
+        self._plan.drop(dropped)
+        for monitor_id in dropped:
             for by_monitor in (self._jobs, self._done, self._started_at):
                 by_monitor.pop(monitor_id, None)
 
@@ -211,8 +211,8 @@ class Agent:
             self._log.ended()
 
     def _job(self, item: Json) -> Job:
-        """Read a monitor strictly: a value that the schedule cannot compute with would end the
-        agent, and again at each start. Raises MalformedData.
+        """Read a monitor strictly: a value that the schedule cannot use would end the agent at each
+        start. Raises MalformedData.
         """
         spec = spec_of(item.get("spec"))
         monitor_id = must(own_id(spec.monitor_id), "monitor_id")
@@ -241,8 +241,8 @@ class Agent:
 
 
 def _is_news(at: datetime, standing: Standing) -> bool:
-    """Whether our check at ``at`` is later than the server's ``standing`` of the monitor. A
-    standing with a check but no scheduled time wants a check now: the monitor was resumed.
+    """Whether this agent's check at ``at`` is later than the server's ``standing`` of the monitor.
+    A standing with a check but no scheduled time asks for a check now: the monitor was resumed.
     """
     if standing.scheduled_at is None:
         return standing.checked_at is None
@@ -267,8 +267,8 @@ def _standing(standing: Json, generation: int) -> Standing:
 
 
 class RefusedChecks:
-    """The monitors whose last check policy refused. Without a line in the log, an agent that may
-    reach none of its targets looks like one that works.
+    """The monitors whose last check the policy refused. Without a line in the log, an agent that
+    may reach none of its targets would seem to work.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The list of what to check, on disk as the server sealed it: for a start while it is away."""
+"""The assigned monitors on disk, sealed as the server sent them, for a start while it is away."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def replace_file(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         fresh.replace(path)
     except OSError:
-        fresh.unlink(missing_ok=True)  # on a full disk, what was written of it takes room
+        fresh.unlink(missing_ok=True)  # part of it may fill the disk
         raise
     # The folder too: otherwise a loss of power may undo the replacement.
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -52,7 +52,7 @@ class AssignedFile:
         return len(self._answers) > MAX_ANSWERS
 
     def add(self, location: str, sealed: str, *, whole: bool) -> None:
-        """Keep an answer in memory, until ``write``."""
+        """Add an answer in memory; ``write`` stores it."""
         self._location = location
         self._answers = [sealed] if whole else [*self._answers, sealed]
         self._write_at = time.monotonic()

@@ -1,8 +1,9 @@
-"""Results that the server has not taken yet, on disk: a restart or a cut loses none.
+"""Results that the server has not confirmed yet, on disk, so that neither a restart nor an outage
+of the network loses any.
 
-While they cannot be written, as on a full disk, the newest are kept in memory: what happens now is
-still sent, and nothing is sent again in this process. A damaged file is set aside, and a new one
-begun: an agent that ended because of it would end again at each start.
+While they cannot be written, as on a full disk, the newest are in memory: new results are still
+sent, and this process sends none twice. A damaged file is renamed, and a new one begun: an agent
+that ended because of it would end again at each start.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-KEPT = timedelta(hours=24)
+RETENTION = timedelta(hours=24)
 MAX_UNWRITTEN = 10_000  # results in memory
 FAULTS = (sqlite3.Error, OSError)  # of the file
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 READ, WRITE = "read", "write"
-MAX_ID = 2**53  # more results than an agent makes: the file is damaged
+MAX_ID = 2**53  # no agent makes so many results: a file with a larger id is damaged
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY, at REAL, body TEXT)",
     "CREATE TABLE IF NOT EXISTS done (monitor_id INTEGER PRIMARY KEY, version INTEGER, at REAL)",
@@ -40,7 +41,7 @@ _BETWEEN = "SELECT id, body FROM results WHERE id BETWEEN ? AND ? ORDER BY id DE
 
 
 class InUse(Exception):
-    """Another agent works in the folder: each would send and delete the other's results."""
+    """Another agent uses the folder. Both would send and delete each other's results."""
 
 
 class _Damaged(sqlite3.DatabaseError):
@@ -59,8 +60,8 @@ class MadeResult:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Results as JSON, the newest first: all that had not been sent when it was made, from the id
-    ``first`` on. ``last``: the newest id then. ``more``: older ones wait.
+    """Unsent results as JSON, the newest first: all with ids from ``first`` to ``last``, the newest
+    id when the batch was made. ``more``: older results wait.
     """
 
     first: int
@@ -77,30 +78,30 @@ class _Unwritten:
 
 
 class Buffer:
-    """Safe from any thread. ``folder`` is the agent's own, and exists. Raises InUse, and OSError if
-    nothing can be written there.
+    """Safe from any thread. ``folder`` exists, and belongs to this agent. Raises InUse, and OSError
+    if nothing can be written there.
 
-    Each result has an id, the same in memory and in the file: one that is written down while it is
-    sent is still the same. The ids of this process begin with 1, so an id does not come again with
-    another result if the file is replaced. Results that the file had before have ids of 0 and less.
+    Each result has an id, which is the same in memory and in the file, so a result may be written
+    to the file while it is sent. The ids of this process begin with 1, and are not used again if
+    the file is replaced. Results of earlier processes have ids of 0 and less.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "agent.db"
         self._lock = threading.Lock()
         self._unwritten: list[_Unwritten] = []
-        self._newest = self._written = 0  # ids: the last one, and the last one in the file
-        self._sent: list[tuple[int, int]] = []  # ids, from and to, that the file may still have
-        self._file: sqlite3.Connection | None = None  # opened when it is used
-        self._first_id: int | None = None  # the file's last id before this process
+        self._newest = self._written = 0  # the last id, and the last id in the file
+        self._sent: list[tuple[int, int]] = []  # ranges of sent ids that the file may still have
+        self._file: sqlite3.Connection | None = None  # opened at the first use
+        self._first_id: int | None = None  # the last id in the file when this process started
         self._failing: set[str] = set()  # READ, WRITE
-        self._aside: Path | None = None  # what was set aside and is not in the log yet
+        self._aside: Path | None = None  # the renamed damaged file, until that is logged
         self._closed = False
-        self._alone = os.open(folder / "agent.lock", os.O_WRONLY | os.O_CREAT, 0o600)
+        self._lock_file = os.open(folder / "agent.lock", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(self._alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(self._alone)
+            os.close(self._lock_file)
             raise InUse from None
 
     def add(self, results: Sequence[MadeResult]) -> None:
@@ -112,8 +113,8 @@ class Buffer:
             self._write()
 
     def done(self) -> dict[int, tuple[int, datetime]]:
-        """The last check of each monitor: the monitor's version, and the time. After a restart
-        while the server is away, nobody else knows it.
+        """The last check of each monitor: the monitor's version, and the time. They are needed
+        after a restart while the server is away.
         """
         with self._lock:
             rows: list[Any] = self._try(lambda file: file.execute(_ALL_DONE).fetchall(), READ, [])
@@ -124,15 +125,15 @@ class Buffer:
         return checks
 
     def newest(self, count: int, largest: int) -> Batch:
-        """The newest results: at most ``count``, and ``largest`` characters (but at least one). New
-        results go before old ones.
+        """The newest unsent results: at most ``count`` of them, and ``largest`` characters, but at
+        least one result.
         """
         with self._lock:
             last = self._newest
             waiting = reversed(self._unwritten[-count - 1 :])
             rows: list[tuple[int, Any]] = [(result.id, result.body) for result in waiting]
-            if left := count + 1 - len(rows):
-                rows += self._try(lambda file: self._unsent(file, left), READ, [])
+            if missing := count + 1 - len(rows):
+                rows += self._try(lambda file: self._unsent(file, missing), READ, [])
         size, fitting = 0, 0
         for _id, body in rows[:count]:
             size += len(str(body))
@@ -146,8 +147,8 @@ class Buffer:
         return Batch(first, last, bodies, more=fitting < len(rows))
 
     def remove(self, sent: Batch) -> None:
-        """Forget the results of a batch; at the latest when the process ends, if the file cannot be
-        written.
+        """Delete the results of a batch that was sent. While the file cannot be written, they are
+        not sent again by this process.
         """
         with self._lock:
             self._unwritten = [
@@ -157,8 +158,8 @@ class Buffer:
             self._write()
 
     def delete_old(self, now: datetime) -> int:
-        """Remove results that are older than KEPT; returns how many."""
-        old = now - KEPT
+        """Remove results that are older than RETENTION; returns how many."""
+        old = now - RETENTION
 
         def delete(file: sqlite3.Connection) -> int:
             file.execute("DELETE FROM done WHERE at < ?", (old.timestamp(),))
@@ -180,24 +181,24 @@ class Buffer:
                 log.error("%d results could not be written and are lost.", len(self._unwritten))
             self._shut()
             self._closed = True
-            os.close(self._alone)
+            os.close(self._lock_file)
 
     # --- with the lock
 
     def _unsent(self, file: sqlite3.Connection, count: int) -> list[tuple[int, Any]]:
-        """The newest rows of the file but those that were sent, by id."""
+        """The newest unsent rows of the file: their ids and texts."""
         rows: list[tuple[int, Any]] = []
-        before = self._first_id or 0
+        first_id = self._first_id or 0
         above = self._written
-        for first, last in [*reversed(self._sent), (-before, -before)]:
-            between = (before + last + 1, before + above, count - len(rows))
-            rows += [(id - before, body) for id, body in file.execute(_BETWEEN, between)]
+        for first, last in [*reversed(self._sent), (-first_id, -first_id)]:
+            between = (first_id + last + 1, first_id + above, count - len(rows))
+            rows += [(id - first_id, body) for id, body in file.execute(_BETWEEN, between)]
             above = first - 1
         return rows
 
     def _write(self) -> None:
-        """Write to the file what is in memory: the unsent results, and which were sent. While that
-        fails, it stays in memory; of the results, up to MAX_UNWRITTEN.
+        """Write the unsent results in memory to the file, and delete the sent ones there. While
+        that fails, up to MAX_UNWRITTEN results stay in memory.
         """
         if not self._unwritten and not self._sent:
             return
@@ -209,20 +210,22 @@ class Buffer:
             del self._unwritten[:-MAX_UNWRITTEN]
 
     def _write_all(self, file: sqlite3.Connection) -> bool:
-        before = self._first_id or 0
-        sent = [(before + first, before + last) for first, last in self._sent]
-        file.executemany("DELETE FROM results WHERE id BETWEEN ? AND ?", sent)
-        waiting = [(result.made, before + result.id, result.body) for result in self._unwritten]
+        first_id = self._first_id or 0
+        sent_ranges = [(first_id + first, first_id + last) for first, last in self._sent]
+        file.executemany("DELETE FROM results WHERE id BETWEEN ? AND ?", sent_ranges)
+        waiting = [(result.made, first_id + result.id, result.body) for result in self._unwritten]
         # "Or replace": an earlier transaction may have reported a failure after its commit.
         results = [(id, made.at.timestamp(), body) for made, id, body in waiting]
         file.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", results)
-        done = [(made.monitor_id, made.version, made.at.timestamp()) for made, *_rest in waiting]
-        file.executemany("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", done)
+        last_checks = [
+            (made.monitor_id, made.version, made.at.timestamp()) for made, *_rest in waiting
+        ]
+        file.executemany("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", last_checks)
         return True
 
     def _try(self, work: Callable[[sqlite3.Connection], T], what: str, otherwise: T) -> T:
-        """The value that ``work`` returns, or ``otherwise`` if the file fails. Logs that once: a
-        disk may be full for hours, or fail to read and not to write.
+        """The value that ``work`` returns, or ``otherwise`` if the file fails. A failure is logged
+        once, because a disk may be full for hours.
         """
         try:
             result = self._do(work)
@@ -241,8 +244,8 @@ class Buffer:
         return result
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run statements in a transaction; with an empty file, if this one is damaged. Raises
-        FAULTS.
+        """Run statements in a transaction. If the file is damaged, rename it and use an empty one.
+        Raises FAULTS.
         """
         try:
             result = _transaction(self._opened(), work)
@@ -260,7 +263,7 @@ class Buffer:
         return result
 
     def _opened(self) -> sqlite3.Connection:
-        if self._closed:  # the folder may be another agent's now
+        if self._closed:  # another agent may use the folder now
             raise sqlite3.ProgrammingError("closed")
         if self._file is None:
             self._file, newest = _open(self._path)
@@ -274,12 +277,12 @@ class Buffer:
         self._file = None
 
     def _set_aside(self) -> None:
-        """Rename the damaged file. If the disk damages the new one too, it is deleted: the first
+        """Rename the damaged file. If the disk damages the new file too, that is deleted: the first
         one has the results.
         """
         self._shut()
         aside = self._path.with_name("agent.db.damaged")
-        # The file itself last: if the others stayed, SQLite would read them into the new one.
+        # The file itself comes last: SQLite would read the others into a new file.
         for suffix in ("-shm", "-wal", ""):
             source, target = Path(f"{self._path}{suffix}"), Path(f"{aside}{suffix}")
             if self._aside is None:
@@ -294,7 +297,7 @@ class Buffer:
 def _open(path: Path) -> tuple[sqlite3.Connection, int]:
     """The file, and its newest id."""
     file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    # The text of a damaged column too: an exception would lose all other rows.
+    # A damaged text must not raise: the other rows would be lost.
     file.text_factory = partial(str, encoding="utf-8", errors="replace")
     try:
         file.execute("PRAGMA journal_mode=WAL")
@@ -334,7 +337,7 @@ def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _is_json(body: object) -> bool:
-    """Whether the server could read the result: a damaged one would spoil the whole request."""
+    """Whether the server can read the result: a damaged one would make the request invalid."""
     try:
         json.loads(body)  # type: ignore[arg-type] # a damaged file has any
     except (TypeError, ValueError, RecursionError):

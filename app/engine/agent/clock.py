@@ -1,7 +1,7 @@
 """The server's time, by which an agent schedules checks and dates results.
 
-Once it is measured, it follows this machine's uptime: setting this machine's clock changes nothing,
-also while the server is away.
+Once it is measured, it follows this machine's uptime, so setting this machine's clock has no
+effect, not even while the server is away.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.rules.clocks import MIN, Offset
 
 
 class Clock:
-    """The server's time; this machine's until a request was answered. Safe from any thread."""
+    """The server's time; this machine's time until the first answer. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class Clock:
     @property
     def base(self) -> float:
         """The server's time when this machine's uptime was 0 (Unix seconds). It changes when the
-        server's clock is set; before the first answer, when this machine's is.
+        server's clock is set; before the first answer, when this machine's clock is set.
         """
         return _started() if self._base is None else self._base
 
@@ -41,14 +41,14 @@ class Clock:
         return moment + self.offset
 
     def measure(self, sent: float, took: float, received: datetime, answered: datetime) -> None:
-        """The answer to a request came ``took`` seconds after ``sent`` (``uptime``); by the
-        server's clock, it was ``received`` and ``answered`` then.
+        """Measure by a request that was sent at ``sent`` (``uptime``) and whose answer came
+        ``took`` seconds later. ``received`` and ``answered``: the server's clock at both moments.
         """
         inside = max(0.0, (answered - received).total_seconds())
         high = received.timestamp() - sent
         with self._lock:
             low, high = self._measured.bounds(high - max(0.0, took - inside), high)
-            # A request may have waited anywhere on its way: what fits is left as it is.
+            # The request or the answer may have been delayed, so a time within the bounds stays.
             if not low - MIN <= self.base <= high + MIN:
                 self._base = (low + high) / 2
             else:

@@ -1,4 +1,4 @@
-"""Why an exchange of an agent with its server failed, in sentences for the agent's log."""
+"""Sentences for the agent's log about a failed exchange with its server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import requests
 from app.codec import MalformedData
 from app.codec.sealing import Forged
 
-# OpenSSL's names for an answer that is no TLS; the name depends on its version.
+# OpenSSL's names for an answer without TLS; the name depends on its version.
 NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 AWAY = (502, 503, 504)  # of a proxy, if the server behind it is stopped, or too slow
 TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})\b")  # a text of http.client
@@ -29,8 +29,8 @@ class ServerFault(Exception):
 
 
 class Later(Exception):
-    """The server, or a proxy before it, takes no more now. ``seconds``: how long it asks to wait; 0
-    if it does not. The text is the server's sentence; empty if it is not Wakeful's.
+    """The server, or a proxy before it, accepts no more requests now (429). ``seconds``: the wait
+    that it asks for, or 0. The text is the sentence of Wakeful; empty for another server.
     """
 
     def __init__(self, seconds: float, sentence: str) -> None:
@@ -87,7 +87,7 @@ def _why(fault: Exception) -> str:
 
 
 def _of_request(fault: requests.RequestException) -> str:
-    """The reason in our words: the error's own text has addresses in memory and the whole URL."""
+    """The reason as a sentence: the text of the error has addresses in memory and the whole URL."""
     causes = list(_chain(fault))
     sentences = (
         words(cause) for kind, words in _WORDS for cause in causes if isinstance(cause, kind)
@@ -98,14 +98,14 @@ def _of_request(fault: requests.RequestException) -> str:
 
 
 def no_api(status: int) -> str:
-    """The reason for an answer that is not Wakeful's."""
+    """The reason if something else than Wakeful has answered."""
     if status in AWAY:
         return f"a proxy before it answers {status}: Wakeful may be stopped there, or too slow"
     return f"what answers there is not Wakeful's API (status {status})"
 
 
 def _chain(fault: BaseException) -> Iterator[BaseException]:
-    """The fault, and those that led to it: requests wraps urllib3's, which wrap the system's."""
+    """The fault and its causes: requests wraps faults of urllib3, urllib3 those of the system."""
     causes: list[BaseException] = []
     waiting: list[Any] = [fault]
     while waiting:

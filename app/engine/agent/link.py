@@ -1,4 +1,4 @@
-"""The agent's requests to its server, on a thread of their own: hello, what to check, results."""
+"""The agent's requests to its server, on a separate thread: hello, assigned monitors, results."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ FIRST_PAUSE, MAX_PAUSE = 1.0, 15.0  # after a request that failed
 MAX_RETRY_AFTER = 60.0  # seconds to wait because the server asks for it
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 AT_ONCE = 200  # results in one request
-WHOLE_SECONDS = 300.0  # for the whole of an answer that comes in parts
+WHOLE_SECONDS = 300.0  # for a whole answer, which may arrive slowly
 # The size of a list of monitors, in bytes: a monitor takes 1 KB, or 90 with the longest body in
 # ASCII.
 MAX_LIST = 64 * 1024 * 1024
-MAX_VALUES = 1_000_000  # in it; a monitor has some 20, or 110 with all headers
+MAX_VALUES = 1_000_000  # in that list; a monitor has some 20, or 110 with all headers
 MAX_ANSWER = 1024 * 1024  # bytes of any other answer; the one to 200 results takes 50 KB
 MAX_IN_ANSWER = 10_000  # values, without those of the sealed part
 CHUNK = 64 * 1024
@@ -61,12 +61,14 @@ DAMAGED_KEY = N_(
     "The key in %(path)s is damaged. Delete the file, make a new token for the place on its page,"
     " and start the agent with it."
 )
-MIN_REQUEST = 20_000  # the same, behind a proxy that takes no more
+MIN_REQUEST = 20_000  # the same, behind a proxy with a low limit
 
 
 @dataclass(frozen=True, slots=True)
 class AssignedNews:
-    """The monitors to check. ``whole``: these are all; otherwise, changes and those ``gone``."""
+    """The monitors to check. ``whole``: ``assigned`` has all of them; otherwise it has changed
+    ones, and ``gone`` the ids of removed ones.
+    """
 
     whole: bool
     assigned: list[Json]
@@ -75,7 +77,7 @@ class AssignedNews:
 
 @dataclass(frozen=True, slots=True)
 class StandingsNews:
-    """The new standings of monitors, by id; None for a result that was not taken."""
+    """The new standings of monitors, by id; None if the server dropped the result."""
 
     standings: Mapping[int, Json | None]
 
@@ -92,7 +94,7 @@ News = Greeted | AssignedNews | StandingsNews
 
 
 class ServerLink:
-    """``news`` has the server's answers; ``figures`` returns what the agent reports of itself. The
+    """``news`` has the server's answers; ``figures`` returns the agent's report on itself. The
     thread closes ``buffer`` when it ends.
     """
 
@@ -125,7 +127,7 @@ class ServerLink:
                 "Authorization": f"Bearer {token}",
                 "Content-Type": "application/json",
                 "User-Agent": f"Wakeful-Agent/{__version__}",
-                # A MiB of zeros takes 1 KB compressed: what is read would not be what is sent.
+                # A MiB of zeros is 1 KB compressed: the size limits are for plain bytes.
                 "Accept-Encoding": "identity",
             }
         )
@@ -157,8 +159,8 @@ class ServerLink:
         self._send_now.set()
 
     def close(self, timeout: float) -> None:
-        """Send waiting results, for at most ``timeout`` seconds; the rest stays on disk. A request
-        that takes longer goes on without the caller: its answer counts if the process still runs.
+        """Send waiting results for at most ``timeout`` seconds; others stay on disk. A request that
+        takes longer continues in its thread.
         """
         self._until = time.monotonic() + timeout
         self._ended.set()
@@ -206,13 +208,13 @@ class ServerLink:
         if not self._send_now.wait(IDLE_SECONDS):
             return
         self._send_now.clear()
-        self._ended.wait(POST_SECONDS)  # others come with them
+        self._ended.wait(POST_SECONDS)  # to send several results together
 
     def _turn(self) -> bool:
         """Send the newest results, and ask for changes. Returns whether more results wait."""
         if not self._location:
             self._hello()
-        # Before asking what to check: after a restart, the server must first have the results.
+        # Before the question for changes: after a restart, the server must first have the results.
         change, more = self._post()
         if self._is_up_to_date(change, more):
             self._log_recovery(more)
@@ -220,8 +222,8 @@ class ServerLink:
         return more
 
     def _is_up_to_date(self, change: int, more: bool) -> bool:
-        """Ask for changes, if there are any. Returns whether all have come. If the server cannot
-        answer, waiting results are sent meanwhile.
+        """Ask for changes, if there are any. Returns whether the agent has all of them. If the
+        server cannot answer, waiting results are still sent.
         """
         if self._change == change and self._list_request is self._answered_request:
             return True
@@ -238,7 +240,7 @@ class ServerLink:
         return True
 
     def _log_fault(self, fault: Exception) -> None:
-        """Log a fault once: a cut may last for hours."""
+        """Log a fault once: it may last for hours."""
         if isinstance(fault, AgentRefused):
             self._location = ""
         sentence = faults.sentence_of(self._server, fault)
@@ -251,8 +253,8 @@ class ServerLink:
         )
 
     def _log_recovery(self, more: bool) -> None:
-        """Log the end of a fault; not of a reached limit of requests while more results wait: a
-        backlog reaches it every few seconds.
+        """Log the end of a fault. While more results wait, the end of an answer 429 is not logged:
+        a backlog causes one every few seconds.
         """
         self._pauses.reset()
         if not (more and self._log.cause() == LATER) and self._log.ended():
@@ -265,7 +267,7 @@ class ServerLink:
         if not isinstance(confirm, int | float) or not 0 <= confirm <= MAX_CONFIRM:
             raise MalformedData("confirm_seconds")
         location = must(text(data.get("location")), "location")
-        # It goes to the log, and to a line of a file.
+        # The name is written to the log, and to a line of a file.
         if not location or location != one_line(location, MAX_LOCATION):
             raise MalformedData("location")
         self._location = location
@@ -305,7 +307,7 @@ class ServerLink:
 
     def _send(self, path: str, data: Mapping[str, Any] | str) -> Json:
         body = data if isinstance(data, str) else json.dumps(data)
-        sent = uptime()
+        sent_at = uptime()
         with self._session.post(
             self._base + path,
             data=body.encode(),
@@ -313,13 +315,13 @@ class ServerLink:
             allow_redirects=False,
             stream=True,
         ) as answer:
-            most = MAX_LIST if path == "assigned" else MAX_ANSWER
-            status, raw = answer.status_code, _body(answer, most)
+            max_bytes = MAX_LIST if path == "assigned" else MAX_ANSWER
+            status, raw = answer.status_code, _body(answer, max_bytes)
             if status == 429:
-                asked = answer.headers.get("Retry-After")
-                pause = pause_of(asked, datetime.now(UTC), MAX_RETRY_AFTER)
+                retry_after = answer.headers.get("Retry-After")
+                pause = pause_of(retry_after, datetime.now(UTC), MAX_RETRY_AFTER)
                 raise Later(pause or 0.0, _message(raw))
-        took = uptime() - sent
+        took = uptime() - sent_at
         if status == TOO_LARGE:  # for a proxy before the server
             self._largest = max(MIN_REQUEST, min(self._largest, len(body) // 2))
         decoded = _read(status, raw)
@@ -330,7 +332,7 @@ class ServerLink:
         reply = object_(decoded["data"], "data")
         received, answered = moment(reply.get("received")), moment(reply.get("now"))
         if received is not None and answered is not None:
-            self._clock.measure(sent, took, received, answered)
+            self._clock.measure(sent_at, took, received, answered)
         return reply
 
     def _opened(self, location: str, sealed: str) -> AssignedNews:
@@ -356,15 +358,15 @@ class ServerLink:
             return  # the server sends it again
 
 
-def _body(answer: requests.Response, most: int) -> bytes:
-    """All of the answer, however it is sent: not more than ``most`` bytes, and not for ever."""
+def _body(answer: requests.Response, max_bytes: int) -> bytes:
+    """The whole answer. Raises if it has more than ``max_bytes`` or takes too long."""
     if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise Foreign("its answer is compressed, which the agent has not asked for")
     content, until = bytearray(), time.monotonic() + WHOLE_SECONDS
     try:
         while chunk := answer.raw.read1(CHUNK, decode_content=False):
             content += chunk
-            if len(content) > most:
+            if len(content) > max_bytes:
                 raise Foreign("its answer is too large")
             if time.monotonic() > until:
                 raise requests.ReadTimeout
@@ -376,7 +378,7 @@ def _body(answer: requests.Response, most: int) -> bytes:
 
 
 def _read(status: int, body: bytes) -> dict[str, Any]:
-    """The JSON of an answer; raises Foreign if it is not of Wakeful's API."""
+    """The JSON of an answer. Raises Foreign if Wakeful's API has not sent it."""
     try:
         decoded = parsed(body, MAX_IN_ANSWER)
     except MalformedData:
@@ -418,7 +420,7 @@ def _list(data: Json, name: str) -> list[Any]:
 
 
 def _standings(value: Any) -> dict[int, Json | None]:
-    """By monitor; None for a result that was not taken."""
+    """The standings by monitor; None if the server dropped the result."""
     name = "standings"
     return {
         must(own_id(number), name): None if standing is None else object_(standing, name)

@@ -35,7 +35,7 @@ class CheckCarrier(Protocol):
 @dataclass(frozen=True, slots=True)
 class ProberReport:
     """The report of a process that makes checks elsewhere. ``clock_offset``: how far its clock is
-    ahead of ours. ``checks``: how many outcomes that were waited for came since the last report.
+    ahead of this machine's. ``checks``: the number of expected outcomes since the last report.
     """
 
     process: str
@@ -45,13 +45,13 @@ class ProberReport:
 
 
 class RemoteNetwork:
-    """In place of ``app.engine.network.OwnNetwork`` when checks are made elsewhere: the probers
-    sort out failures of their own networks, and ``down`` is set from their messages.
+    """Replaces ``app.engine.network.OwnNetwork`` if checks are made elsewhere: the probers detect
+    failures of their own networks, and ``down`` is set from their messages.
 
     ``reports`` returns the reports of the probers since the last call.
     """
 
-    waits = True  # what ``down`` says follows from no check, but from reports of probers
+    waits = True  # ``down`` follows from reports of probers, not from checks
 
     def __init__(self) -> None:
         self.down = False

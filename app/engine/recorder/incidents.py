@@ -81,7 +81,7 @@ def change_incident(
     if "acknowledged_at" in fields:
         _set_acknowledged(incident, fields["acknowledged_at"], by)
     if "ended_at" in fields:
-        # The end of one that was found late is the recorder's to correct, until a person sets it.
+        # The recorder corrects the end of an incident that was found late, until a person sets it.
         is_set = incident.found_late and incident.ended_at != fields["ended_at"]
         incident.ended_at = fields["ended_at"]
         if is_set or was_open != (incident.ended_at is None):

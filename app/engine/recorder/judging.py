@@ -1,6 +1,6 @@
 """Judge the results of a batch, and write what follows: states, incidents, evidence and alerts.
 
-``app/judge`` decides; this carries its decisions out.
+``app/judge`` decides; this module carries its decisions out.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ _WRITE = (
 
 
 def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None:
-    """Judge a result of the batch, and note what follows from it for ``finish`` to write."""
+    """Judge a result of the batch. The batch collects the changes, which ``finish`` writes."""
     result = outcome.result
     _note_gap(batch, monitor, result.checked_at)
     check = NewResult(
         batch.place_id, result.checked_at, result.verdict, result.maintenance, outcome.conclusive,
         outcome.since, unreachable.parents_of(batch, monitor),
     )  # fmt: skip
-    before = monitor.situation = without_future(monitor.situation, check, batch.now)
-    if is_outdated(before, check):
+    previous = monitor.situation = without_future(monitor.situation, check, batch.now)
+    if is_outdated(previous, check):
         return
     decision = _decision(batch, monitor, check)
     monitor.situation = decision.after
@@ -76,17 +76,17 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
         set_cause(batch, monitor, decision.votes, result)
     if decision.counted:
         if result.response_time is not None or not outcome.conclusive:
-            # A heartbeat that says again what it is has not run.
+            # A result that repeats the state of a heartbeat is no run.
             monitor.columns["response_time"] = result.response_time
         _certificate(batch, monitor, outcome)
-        _keep_evidence(batch, before.state, decision.step, outcome)
-        _incident(batch, monitor, before.state, decision, result)
+        _keep_evidence(batch, previous.state, decision.step, outcome)
+        _incident(batch, monitor, previous.state, decision, result)
         _notify_again(batch, monitor, result)
-        unreachable.follow(batch, monitor, before.state, check.at)
+        unreachable.follow(batch, monitor, previous.state, check.at)
     if monitor.row.slow_alert_after or monitor.state.slow_since is not None:
         decision = _judge_slow(batch, monitor, decision, outcome)
     if decision.step not in (Step.CONFIRM, Step.OPEN) or not decision.counted:
-        _keep_aside(batch, monitor, before.votes.get(check.place), outcome)
+        _keep_aside(batch, monitor, previous.votes.get(check.place), outcome)
     _plan(batch, monitor, decision, result)
 
 
@@ -163,28 +163,30 @@ def _newest_checks(batch: ResultBatch, monitor: MonitorInBatch) -> Sequence[Newe
 
 
 def _plan(batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, result: Result) -> None:
-    """Set ``unconfirmed_at``, from which CONFIRM_SECONDS count until the check is repeated, and
-    notify the other places. It is ``now``, just after the end of the check.
+    """Set ``unconfirmed_at``, after which the check is repeated in CONFIRM_SECONDS, and notify the
+    other places. It is ``now``, just after the end of the check.
 
     If too few places see a failure, only a failing check starts another repeat: good checks of
-    other places belong to the repeat before. If enough see it, but not all had repeated it in time,
-    it is repeated once more.
+    other places belong to the present repeat. If enough places see it, but not all repeated the
+    check in time, it is repeated once more.
     """
-    before, columns = monitor.columns["unconfirmed_at"], monitor.columns
+    unconfirmed_at, columns = monitor.columns["unconfirmed_at"], monitor.columns
     if decision.counted:
         is_same_repeat = (
-            decision.unconfirmed and before is not None and result.verdict is not Verdict.DOWN
+            decision.unconfirmed
+            and unconfirmed_at is not None
+            and result.verdict is not Verdict.DOWN
         )
         if not is_same_repeat:
             soon = decision.recheck or decision.unconfirmed
             columns["unconfirmed_at"] = batch.now if soon else None
     elif (
         decision.waits
-        and before is not None
-        and all(is_repeat(before, vote.at, confirm_pause()) for vote in decision.votes)
+        and unconfirmed_at is not None
+        and all(is_repeat(unconfirmed_at, vote.at, confirm_pause()) for vote in decision.votes)
     ):
         columns["unconfirmed_at"] = batch.now
-    if columns["unconfirmed_at"] != before and monitor.assigned.others_wait:
+    if columns["unconfirmed_at"] != unconfirmed_at and monitor.assigned.others_wait:
         changes.note(batch.session, monitor.row.id)
 
 
@@ -195,21 +197,23 @@ def _certificate(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) 
     columns["ssl_issued_at"] = outcome.ssl_issued_at
     columns["ssl_expires_at"] = outcome.ssl_expires_at
     columns["ssl_fingerprint"] = outcome.ssl_fingerprint
-    before = columns["alerted_certificates"]
-    due = not alerting.alerted(before, outcome.ssl_fingerprint) and alerting.certificate_due(
+    fingerprints = columns["alerted_certificates"]
+    due = not alerting.alerted(fingerprints, outcome.ssl_fingerprint) and alerting.certificate_due(
         outcome, monitor.row.ssl_alert_days, batch.now
     )
     if due and alerting.notify_certificate(batch.session, monitor.row.id, outcome, batch.now):
-        columns["alerted_certificates"] = alerting.with_alerted(before, outcome.ssl_fingerprint)
+        columns["alerted_certificates"] = alerting.with_alerted(
+            fingerprints, outcome.ssl_fingerprint
+        )
 
 
-def _keep_evidence(batch: ResultBatch, before: State, next_step: Step, outcome: Outcome) -> None:
+def _keep_evidence(batch: ResultBatch, previous: State, next_step: Step, outcome: Outcome) -> None:
     if evidence.wants_good(outcome):
         batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
     if next_step in (Step.CONFIRM, Step.OPEN):
         if outcome.result.is_good:
             return  # the majority fails, but this check was good
-        batch.failing.keep(outcome, first=before.failing_since is None)
+        batch.failing.keep(outcome, first=previous.failing_since is None)
     elif next_step is Step.CANCEL:
         batch.failing.drop(outcome.result.monitor_id or 0)
 
@@ -231,21 +235,21 @@ def _keep_aside(
     failures = monitor.situation.votes[batch.place_id].failures
     if is_open(monitor.state):
         opened = monitor.opened_at
-        # The incident's evidence has none of this place.
+        # The evidence of the incident has nothing from this place yet.
         is_first = opened is None or previous is None or previous.at < opened
         if failures == 1 or is_first:
             evidence.add_place(batch.session, id, outcome)
     elif (
         failures <= monitor.row.confirmations + 1
         or monitor.state.stage is Stage.CONFIRMING
-        # A failure of another place that was not confirmed has dropped it.
+        # An unconfirmed failure of another place has dropped its evidence.
         or not batch.failing.has_aside(id, result.location)
     ):
         batch.failing.keep_aside(outcome)
 
 
 def _incident(
-    batch: ResultBatch, monitor: MonitorInBatch, before: State, decision: Decision, result: Result
+    batch: ResultBatch, monitor: MonitorInBatch, previous: State, decision: Decision, result: Result
 ) -> None:
     """Note that an incident opens or ends."""
     if decision.moment is None:
@@ -253,16 +257,16 @@ def _incident(
     id, moment, rules = monitor.row.id, decision.moment, monitor.rules
     if decision.step is Step.OPEN:
         batch.incident_changes[id] = outages.Opening(
-            id, moment, result, monitor.rolled_until, was_slow=before.slow_since is not None
+            id, moment, result, monitor.rolled_until, was_slow=previous.slow_since is not None
         )
         monitor.set_state(replace(monitor.state, started_at=whole(moment)))
     elif decision.step is Step.END:
         votes = decision.after.votes.values()
-        places = silent_failures(rules, votes, before.started_at, batch.now)
+        places = silent_failures(rules, votes, previous.started_at, batch.now)
         newest = _newest_checks(batch, monitor) if places else ()
         silent = [place for place in newest if place.place_id in places]
         by_silence = ends_by_silence(rules, decision, places)
-        good = good_places(votes, before.started_at)
+        good = good_places(votes, previous.started_at)
         slow = monitor.state.verdict is Verdict.DEGRADED
         batch.incident_changes[id] = outages.Closing(
             id, moment, monitor.rolled_until, good, silent, by_silence, slow=slow
@@ -272,8 +276,8 @@ def _incident(
 def _judge_slow(
     batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, outcome: Outcome
 ) -> Decision:
-    """Note that an incident opens because the monitor is slow, or that such a one ends. While
-    checks fail or another incident is open, nothing follows. A fast check opens nothing.
+    """Note that an incident opens because the monitor is slow, or that such an incident ends. While
+    checks fail, or another incident is open, neither happens. A fast check opens no incident.
     """
     state, result, id = monitor.state, outcome.result, monitor.row.id
     check = slowness.check_of(result, batch.place_id, cover_limit_s(monitor.row))
@@ -292,20 +296,24 @@ def _judge_slow(
         return decision
     windows = slowness.windows_of(id, rules, monitor.results, believable(batch.now))
     ended = None if state.slow_since else last_end(batch.session, id)
-    after = windows.step(state.slow_since, ended, conclusive=outcome.conclusive)
-    if after.step is Step.OPEN and after.moment is not None:
+    transition = windows.step(state.slow_since, ended, conclusive=outcome.conclusive)
+    if transition.step is Step.OPEN and transition.moment is not None:
         batch.failing.keep(outcome, first=True)
         slow = outages.Slow(
             windows.slow_checks(), rules.limit, windows.voters(), monitor.judged_since
         )
         batch.incident_changes[id] = outages.Opening(
-            id, after.moment, result, monitor.rolled_until, slow=slow
+            id, transition.moment, result, monitor.rolled_until, slow=slow
         )
-        monitor.set_state(replace(state, slow_since=whole(after.moment)))
-    elif after.step is Step.END and after.moment is not None and state.slow_since is not None:
-        by_change = whole(monitor.votes_from) > state.slow_since  # which is a whole second
-        _end_slow(batch, monitor, after.moment, by_change=by_change)
-    return replace(decision, recheck=decision.recheck or after.recheck)
+        monitor.set_state(replace(state, slow_since=whole(transition.moment)))
+    elif (
+        transition.step is Step.END
+        and transition.moment is not None
+        and state.slow_since is not None
+    ):
+        by_change = whole(monitor.votes_from) > state.slow_since
+        _end_slow(batch, monitor, transition.moment, by_change=by_change)
+    return replace(decision, recheck=decision.recheck or transition.recheck)
 
 
 def _end_slow(
@@ -336,7 +344,7 @@ def carry_out(batch: ResultBatch) -> None:
     }
     if of_several_places:
         batch.good |= evidence.beside_others(batch.session, of_several_places)
-    journal.keep_evidence("last_good", batch.good)  # which an incident that opens now has
+    journal.keep_evidence("last_good", batch.good)  # first, because new incidents copy it
     batch.good = {}
     if incident_changes := batch.incident_changes:
         assigned.write(batch.session, [batch.monitors[id].assigned for id in incident_changes])

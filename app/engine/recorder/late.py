@@ -38,11 +38,11 @@ _MONITORS = select(
 def record_late(
     results: Sequence[Result], now: datetime, *, location: str, judged: Sequence[Result] = ()
 ) -> int:
-    """Store results, each with its ``monitor_id``; returns how many were new. A result that is
-    stored already is left out, and so is one of an unknown monitor.
+    """Store results, each with its ``monitor_id``; returns how many were new. Results that are
+    stored already, and those of unknown monitors, are left out.
 
-    ``judged``: results of the same place that were recorded in time. An outage that was found late
-    before may go on with them, or end.
+    ``judged``: results of the same place that were recorded in time. An earlier outage that was
+    found late may continue or end with them.
     """
     place = journal.location_id(location)
     if not results and not _may_change_an_outage(judged, place):
@@ -56,12 +56,12 @@ def record_late(
             [result for result in some if result.monitor_id in part] for some in (results, judged)
         )
         new += _record_some(late, in_time, place, now, changed_times)
-    _judge_those_behind(changed_times, place, now)
+    _judge_children(changed_times, place, now)
     return new
 
 
 def _parents_first(ids: Collection[int]) -> list[int]:
-    """In an order in which the outages that hide others are found first."""
+    """The ids in an order in which the outages that hide others are found first."""
     above = dependencies.above(db.session, ids)
     db.session.rollback()
     return sorted(ids, key=lambda id: (len(above.get(id, ())), id))
@@ -76,17 +76,17 @@ def _record_some(
 ) -> int:
     """Adds to ``changed_times`` the time in which incidents have changed, by monitor."""
     with writing() as session:
-        # Two places may bring results of the same time: each must see those of the other.
+        # Two places may bring results of the same time at once: each must see those of the other.
         lock_states(session, _ids([*results, *judged]))
         monitors = _monitors(session, _ids([*results, *judged]))
-        fresh = _store(session, results, monitors, place)
-        _fill_gaps(session, fresh, monitors)
+        new_results = _store(session, results, monitors, place)
+        _fill_gaps(session, new_results, monitors)
         places = assignments.of_each(session, monitors)
-        searches = _searches(place, fresh, judged, monitors, places)
+        searches = _searches(place, new_results, judged, monitors, places)
         spans = found_late.find(session, searches, _title(session, place), now)
-        _reroll(fresh, spans, monitors, places)
+        _reroll(new_results, spans, monitors, places)
     changed_times |= spans
-    return len(fresh)
+    return len(new_results)
 
 
 def _title(session: AnySession, place: int) -> str:
@@ -94,9 +94,9 @@ def _title(session: AnySession, place: int) -> str:
     return location.label or location.name
 
 
-def _judge_those_behind(changed_times: Mapping[int, TimeSpan], place: int, now: datetime) -> None:
-    """Judge again what is reached through these monitors: an outage that was found late there may
-    be behind one that is found only now.
+def _judge_children(changed_times: Mapping[int, TimeSpan], place: int, now: datetime) -> None:
+    """Judge the monitors again that are reached through these: their outages that were found late
+    may be behind an outage that is found only now.
     """
     below = dependencies.below(db.session, changed_times) if changed_times else {}
     times: dict[int, list[datetime]] = {}
@@ -119,7 +119,7 @@ def _judge_those_behind(changed_times: Mapping[int, TimeSpan], place: int, now: 
 
 
 def _may_change_an_outage(judged: Sequence[Result], place: int) -> bool:
-    """Whether an outage is stored that these results may continue or end. Mostly none is, and then
+    """Whether these results may continue or end a stored outage. In most cases there is none, and
     nothing is locked.
     """
     if not judged:
@@ -146,12 +146,12 @@ def _store(
         return []
     windows = MaintenanceTimes(session, min(result.checked_at for result in results))
     stored = journal.stored({_key(result) for result in results}, place)
-    fresh = [
+    new_results = [
         result for result in results if result.monitor_id in monitors and _key(result) not in stored
     ]
-    journal.keep([_row(result, monitors, windows, place) for result in fresh])
+    journal.keep([_row(result, monitors, windows, place) for result in new_results])
     session.flush()
-    return fresh
+    return new_results
 
 
 def _key(result: Result) -> tuple[int, int]:
@@ -168,12 +168,14 @@ def _row(
 
 
 def _cover_outside_pause_s(monitor: Any, at: datetime) -> int:
-    """For how many seconds a result counts at most: none in the last pause, and not into it."""
+    """The most seconds for which a result counts: none in the last pause, otherwise until its
+    start.
+    """
     covers, pause = cover_limit_s(monitor), last_pause(monitor)
     if pause is None or at >= pause[1]:
         return covers
-    left = int((pause[0] - at).total_seconds())
-    return min(covers, max(MIN_COVER_S, left)) if at < pause[0] else 0
+    until_pause_s = int((pause[0] - at).total_seconds())
+    return min(covers, max(MIN_COVER_S, until_pause_s)) if at < pause[0] else 0
 
 
 def _searches(
@@ -200,7 +202,7 @@ def _searches(
 
 
 def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping[int, Any]) -> None:
-    """Take the time that these results watched out of the gaps of incidents: mostly of none."""
+    """Remove the time that these results watched from the gaps of incidents. Most have none."""
     moments: dict[int, list[datetime]] = {}
     for result in results:
         moments.setdefault(result.monitor_id or 0, []).append(result.checked_at)

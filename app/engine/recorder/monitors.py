@@ -55,7 +55,7 @@ FIELDS_THAT_FORCE_A_CHECK = frozenset(
 )  # fmt: skip
 # A change of one of these may change the verdict that the votes of a monitor's places lead to.
 FIELDS_THAT_FORCE_A_REVOTE = frozenset({"confirmations", "location_rule"})
-# Results from before a change of one of these are not judged again when late ones arrive: they were
+# Results before a change of one of these are not judged again when late results arrive: they were
 # judged by another rule, or are of another target.
 FIELDS_THAT_END_REJUDGING = frozenset(
     {"interval", "timeout", "confirmations", "location_rule", "url"}
@@ -168,8 +168,8 @@ def show_unknown(
     now: datetime,
     checked_meanwhile: Callable[[AnySession, Collection[int]], Collection[int]],
 ) -> None:
-    """Show these monitors as unknown, each for its cause: no place checks them now. Not within
-    ``writing()``. ``checked_meanwhile`` returns those that have been checked or changed since the
+    """Show these monitors, which no place checks now, as unknown with these causes. Not within
+    ``writing()``. ``checked_meanwhile`` returns the monitors that were checked or changed since the
     silence was noticed. It is called with their states locked.
     """
     ids = sorted(causes)
@@ -209,9 +209,9 @@ def delete_monitor(session: AnySession, monitor_id: int, now: datetime) -> None:
         enqueue_closing(session, _monitor(session, monitor_id), incident, now, deleted=True)
     changes.note(session, monitor_id)
     unreachable.forget(session, monitor_id, now)
-    # A window without monitors and tags applies to all: one that was only for this monitor is
-    # deleted, or it would silence all the others.
-    alone = (
+    # A window that was only for this monitor is deleted: a window without monitors and tags applies
+    # to all, and would silence the others.
+    only_of_it = (
         select(MaintenanceWindowMonitorRow.window_id)
         .group_by(MaintenanceWindowMonitorRow.window_id)
         .having(
@@ -219,7 +219,7 @@ def delete_monitor(session: AnySession, monitor_id: int, now: datetime) -> None:
             func.max(MaintenanceWindowMonitorRow.monitor_id) == monitor_id,
         )
     )
-    windows = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(alone))
+    windows = select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(only_of_it))
     for window in session.scalars(windows.where(MaintenanceWindowRow.tags == "")).all():
         session.delete(window)  # a row at a time, for the audit log
     session.execute(delete(MonitorRow).where(MonitorRow.id == monitor_id))
@@ -231,11 +231,11 @@ def delete_monitor(session: AnySession, monitor_id: int, now: datetime) -> None:
 
 
 def _reset_places(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Make the monitor due at once in all of its places, and drop their votes: those are from
-    before a pause, or of another check. (``reset_confirmation`` and ``_reset_verdict`` reset its
+    """Make the monitor due at once in all of its places, and drop their votes, which were made
+    before a pause, or by another check. (``reset_confirmation`` and ``_reset_verdict`` reset its
     state.)
     """
-    # A request from before must not be joined by a new one.
+    # ``asked_at`` too: a new request must not join an old one.
     values = {"checked_at": None, "verdict": None, "failures": 0, "asked_at": None}
     _make_due(session, monitor_id, now, **values)
 
@@ -244,20 +244,24 @@ def _make_due(session: AnySession, monitor_id: int, now: datetime, **values: Any
     """Make the monitor due at once in each of its places, and invalidate its running checks.
     ``values``: more columns of the assignments.
     """
-    risen, now_ms = AssignmentRow.generation + 1, to_ms(now)
+    next_generation, now_ms = AssignmentRow.generation + 1, to_ms(now)
     session.execute(
         updating(AssignmentRow)
         .where(AssignmentRow.monitor_id == monitor_id)
         # A new place gets this generation too (``assignments.assign``): its vote is awaited from
         # now on.
-        .values(generation=case((risen > now_ms, risen), else_=now_ms), scheduled_at=None, **values)
+        .values(
+            generation=case((next_generation > now_ms, next_generation), else_=now_ms),
+            scheduled_at=None,
+            **values,
+        )
     )
     changes.note(session, monitor_id)
 
 
 def _reset_verdict(row: MonitorStateRow) -> None:
-    """Show the monitor as not checked yet, until its next check. One that is unknown stays so: the
-    next check ends the silence of its places.
+    """Show the monitor as not checked yet, until its next check. An unknown monitor stays unknown:
+    its next check ends the silence of its places.
     """
     if row.verdict != Verdict.UNKNOWN:
         row.verdict = row.status_since = row.cause_code = row.cause = None
@@ -266,9 +270,9 @@ def _reset_verdict(row: MonitorStateRow) -> None:
 def _end_cover(
     session: AnySession, monitor_id: int, now: datetime, kept_places: Collection[int] = ()
 ) -> None:
-    """Let the newest result of each place, but of ``kept_places``, count only until now. With an
+    """Let the newest result of each place but ``kept_places`` count only until now. With an
     interval of an hour, it would otherwise count for up to an hour after a pause. An incident that
-    was found late and lasts as long as a result counts ends with it.
+    was found late lasts as long as a result counts, so it ends too.
     """
     found_late.end(session, monitor_id, now)
     at, now_ms = ResultRow.at, to_ms(now)

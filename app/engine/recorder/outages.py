@@ -1,7 +1,7 @@
-"""Open and end incidents because of checks, those of a batch together.
+"""Open and end incidents because of checks, all incidents of a batch together.
 
-When thousands of monitors fail at once, reading and writing for each by itself would take ten times
-as long, and people would be notified of the last ones after minutes.
+When thousands of monitors fail at once, separate statements for each would take ten times as long,
+and people would be notified of the last failures after minutes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from app.judge.verdict import PastResult
 from app.records import MAX_CAUSE, Cause, Ending, Event, IncidentSeverity, Result, Verdict
 from app.rules.who_saw import CHANGED, NOT_SLOW_NOW, fell_silent, seen_by
 
-# Built once: the ids are those of a batch.
+# The ids of the monitors in a batch
 _IDS: Any = bindparam("ids", expanding=True)
 _MONITORS = select(
     *MONITOR_COLUMNS, MonitorRow.interval, MonitorRow.timeout, MonitorRow.updated_at
@@ -37,9 +37,9 @@ _OPEN = select(IncidentRow).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.
 
 
 class Slow(NamedTuple):
-    """Why a monitor is slow: ``checks`` of the places that are, which took longer than ``limit``
-    (ms) by their median. ``voters``: how many places there are with enough checks. ``same_since``:
-    earlier results are of another target, or of other places.
+    """Facts about a slow monitor. ``checks``: those of its slow places, whose median is above
+    ``limit`` (ms). ``voters``: the number of places with enough checks. ``same_since``: earlier
+    results are of another target, or of other places.
     """
 
     checks: Sequence[PastResult]
@@ -50,9 +50,9 @@ class Slow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """An incident that began at ``since`` and that ``result`` confirmed. ``rolled_until``: the
-    monitor's ``rolled_until``. ``slow``: it is degraded. ``was_slow``: the open one was degraded
-    and becomes down.
+    """An incident that began at ``since`` and that ``result`` confirmed. ``rolled_until``: that of
+    the monitor. ``slow``: set if the new incident is degraded. ``was_slow``: an open incident was
+    degraded and becomes down.
     """
 
     monitor_id: int
@@ -66,10 +66,13 @@ class Opening:
 @dataclass(frozen=True, slots=True)
 class Closing:
     """The open incident of a monitor ended at ``at``, the first good check of the recovery.
-    ``good``: places that are good now. ``silent``: places that saw the failure to the last and have
-    no vote any more. If that is why the incident ends (``by_silence``), or if no other place saw
-    it, nobody saw it end, and the incident and its message say so. ``by_change``: the incident ends
-    because the rule or the places of the monitor changed. ``slow``: it is up again, and slow.
+    ``good``: places whose newest check was good. ``silent``: places whose last check saw the
+    failure and that have no vote any more. ``by_silence``: the incident ends because of them.
+    ``by_change``: it ends because the rule or the places of the monitor changed. ``slow``: the
+    monitor is up again, but slow.
+
+    If the incident ends by silence, or no place but silent ones saw it, then nobody saw it end, and
+    the incident and its message say so.
     """
 
     monitor_id: int
@@ -88,8 +91,8 @@ Change = Opening | Closing
 def carry_out(
     session: AnySession, changes: Sequence[Change], failing: evidence.Failing, now: datetime
 ) -> None:
-    """Open and end these incidents, at most one of each monitor, and write the alerts about them in
-    this order. The results of the batch must be stored.
+    """Open and end these incidents, at most one for each monitor, and write the alerts about them
+    in this order. The results of the batch must be stored already.
     """
     ids = [change.monitor_id for change in changes]
     monitors = {monitor.id: monitor for monitor in session.execute(_MONITORS, {"ids": ids})}
@@ -104,7 +107,7 @@ def carry_out(
                 Event.INCIDENT_OPENED if isinstance(change, Opening) else Event.INCIDENT_RESOLVED,
                 monitors[change.monitor_id],
                 incidents[change.monitor_id],
-                _besides(incidents[change.monitor_id], change),
+                _extra_facts(incidents[change.monitor_id], change),
             )
             for change in changes
             if change.monitor_id in incidents
@@ -113,8 +116,8 @@ def carry_out(
     )
 
 
-def _besides(incident: IncidentRow, change: Change) -> Mapping[str, Any] | None:
-    """Further facts of a message: the places whose silence ended the incident, and whether a
+def _extra_facts(incident: IncidentRow, change: Change) -> Mapping[str, Any] | None:
+    """The ``extra`` facts of an alert: the places whose silence ended the incident, and whether a
     monitor that is up again is slow.
     """
     if isinstance(change, Opening):
@@ -177,9 +180,9 @@ def _incident(
     places: Sequence[NewestCheck],
     now: datetime,
 ) -> IncidentRow:
-    """The row of a new incident, or that of the ``degraded`` one, which becomes down. Its cause is
-    that of the first failing check: a repeat may fail for another reason, as when a server first
-    hangs and then refuses.
+    """The row of a new incident, or of the open ``degraded`` one, which becomes down. Its cause is
+    that of the first failing check: a repeat may fail for another reason, such as a server that
+    first hangs and then refuses.
     """
     first, result = parts["failing"] or {}, opening.result
     cause, code = first.get("cause") or result.cause or "", first.get("cause_code")
@@ -191,8 +194,9 @@ def _incident(
         created_at=whole(now),
     )
     if (slow := opening.slow) is not None:
-        if usual is None and (before := parts["usual"]):  # of a monitor without a week
-            usual = Usual(before["response_time"], before["timings"], in_week=False)
+        # A new monitor has no week to compare with.
+        if usual is None and (last_good := parts["usual"]):
+            usual = Usual(last_good["response_time"], last_good["timings"], in_week=False)
         cause = slowness.cause_at(slow.checks, slow.limit, usual, places, slow.voters)
         code = Cause.SLOW_RESPONSE
     elif degraded is not None:
@@ -206,10 +210,12 @@ def _incident(
 
 
 def _become_down(incident: IncidentRow, since: datetime, now: datetime) -> None:
-    """A person who acknowledged that it is slow has not seen that it is down."""
+    """Change a degraded incident to a down one. Its acknowledgement ends: the person knew only that
+    the monitor was slow.
+    """
     incident.severity = IncidentSeverity.DOWN
     incident.down_since = down_since = max(whole(since), incident.started_at)
-    incident.reminded_at = now  # reminders count from here
+    incident.reminded_at = now  # the next reminder is due a whole period from now
     remark_at(incident, _(WAS_SLOW, cause=incident.cause or ""), down_since)
     if incident.acknowledged_by:
         who = _("%(name)s had acknowledged that it is slow.", name=incident.acknowledged_by)
@@ -228,7 +234,7 @@ def _end(
             by_change = closing.by_change or (
                 since_change and _nobody_saw_it_end(session, incident, closing.good)
             )
-            gaps.drop_after(incident, _ended(incident, closing, now, by_change=by_change))
+            gaps.drop_after(incident, _end_incident(incident, closing, now, by_change=by_change))
     session.flush()
     for closing in closings:
         incident = incidents.get(closing.monitor_id)
@@ -237,9 +243,11 @@ def _end(
     return incidents
 
 
-def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, by_change: bool) -> datetime:
-    """End an incident; returns when. ``by_change``: it ends because the monitor was changed, not
-    because a place saw it end.
+def _end_incident(
+    incident: IncidentRow, closing: Closing, now: datetime, *, by_change: bool
+) -> datetime:
+    """End an incident; returns the time of its end. ``by_change``: it ends because the monitor was
+    changed, not because a place saw it end.
     """
     silent = closing.silent
     names = {place.name for place in silent}
@@ -257,8 +265,8 @@ def _ended(incident: IncidentRow, closing: Closing, now: datetime, *, by_change:
 
 
 def _nobody_saw_it_end(session: AnySession, incident: IncidentRow, good: Collection[int]) -> bool:
-    """Whether none of the places that saw the failure is among those that are good now. With
-    another rule, or without the place that fails, the others alone may end an incident.
+    """Whether no place that saw the failure is among the ``good`` places. After a change of the
+    rule or of the places, other places alone may end an incident.
     """
     places = (readable(incident.evidence) or {}).get("places") or ()
     saw = {place["name"] for place in places if place.get("verdict") == Verdict.DOWN}

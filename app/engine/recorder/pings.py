@@ -1,9 +1,9 @@
 """Record the pings of heartbeats, and the deadlines that pass without one. ``app/judge/heartbeat``
 decides what they mean; each success, failure and missed deadline becomes a result, which is judged
-as any other.
+like any other.
 
-A heartbeat has no place. While its state does not change, a result of each interval says so: time
-without results counts as unknown, for a heartbeat as for any monitor.
+A heartbeat has no place. While its state does not change, one result in each interval repeats it:
+time without results counts as unknown, as for any monitor.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ from app.records import (
 from app.rules.figures import in_one_unit
 
 AT_ONCE = 500  # heartbeats in one transaction
-AWAY_AFTER = timedelta(seconds=16)  # three signs of web processes that did not come
-# Of one heartbeat, the newest: whoever has its secret could fill the disk. The meaning of a ping is
-# a result, which is stored as any other, and a failure's body is in the evidence of its incident.
+AWAY_AFTER = timedelta(seconds=16)  # three missing signs of web processes
+# Only the newest pings of a heartbeat are stored: the holder of its secret could fill the disk. The
+# results of older pings stay, and the body of a failure is in the evidence of its incident.
 PINGS_KEPT, BODIES_KEPT = 10_000, 1_000
-_TRIMMED = 100  # of a heartbeat after a ping: more than ever come at once, and a short transaction
-MAX_MS = 2**31 - 1  # that the column of response times holds
+_TRIMMED = 100  # pings that are deleted at once: more than arrive at once, in a short transaction
+MAX_MS = 2**31 - 1  # the largest number in the column of response times
 _PING: Any = PingRow.__table__
 _HEARTBEAT: Any = HeartbeatStateRow.__table__
 # One statement asks which heartbeats have more pings than are kept: a thousand heartbeats may be
@@ -94,7 +94,7 @@ Recorded = tuple[int, Outcome]
 
 @dataclass(slots=True)
 class _Watched:
-    """A heartbeat in a transaction. ``slow``: why its last run was degraded."""
+    """A heartbeat in a transaction. ``slow``: the cause if its last run was degraded."""
 
     row: HeartbeatStateRow
     monitor: MonitorRow
@@ -111,8 +111,8 @@ class _Watched:
         body: str | None = None,
         away: bool = False,
     ) -> Iterable[Recorded]:
-        """Its state at ``at``, as the outcome of a check; none while it is pending. ``is_new``: its
-        fault was not there before.
+        """Its state at ``at``, as the outcome of a check; none while it is pending. ``is_new``: the
+        state has a new fault.
         """
         verdict, fault = self.state.verdict(at), self.state.fault
         if verdict is None:
@@ -140,8 +140,8 @@ class _Watched:
         yield self.row.monitor_id, Outcome(result, evidence, conclusive=True, since=since)
 
     def store(self, session: AnySession) -> None:
-        """Write the state, and wake who watches deadlines if one comes sooner than before."""
-        row, state, before = self.row, self.state, self.row.due_at
+        """Write the state, and wake the watcher of deadlines if the next one is earlier now."""
+        row, state, due_before = self.row, self.state, self.row.due_at
         row.last_ping_at, row.ended_at = state.last_ping_at, state.ended_at
         row.expected_at, row.unknown_until = state.expected_at, state.unknown_until
         row.runs = [
@@ -155,7 +155,7 @@ class _Watched:
             moments.append(row.result_at + timedelta(seconds=self.monitor.interval))
         due = [moment for moment in moments if moment is not None]
         row.due_at = None if self.monitor.paused else min(due, default=None)
-        if row.due_at is not None and (before is None or row.due_at < before):
+        if row.due_at is not None and (due_before is None or row.due_at < due_before):
             wakeups.note(session, heartbeats.DEADLINES)
 
 
@@ -189,7 +189,7 @@ def _state_of(row: HeartbeatStateRow) -> HeartbeatState:
 
 def _load(session: AnySession, ids: Collection[int]) -> dict[int, _Watched]:
     """These heartbeats, locked."""
-    unreachable.lock(session, ids)  # with whom ``record`` locks later: in one order with all others
+    unreachable.lock(session, ids)  # in the order in which ``record`` locks, to avoid deadlocks
     rows = session.execute(_WATCHED.where(HeartbeatStateRow.monitor_id.in_(ids))).all()
     return {
         row.monitor_id: _Watched(
@@ -210,8 +210,8 @@ def _number_causes() -> None:
 
 
 def record_pings(pings: Sequence[tuple[int, ArrivedPing]], now: datetime) -> None:
-    """Store pings, by monitor id in the order in which they arrived, and what follows from them, in
-    one transaction. A ping of a paused heartbeat is stored, and changes nothing.
+    """Store pings, by monitor id in the order in which they arrived, and their results, in one
+    transaction. A ping of a paused heartbeat is stored, and has no result.
     """
     _number_causes()
     with writing() as session:
@@ -248,9 +248,9 @@ def _record_ping(
     if heartbeat.monitor.paused:
         heartbeat.state = replace(heartbeat.state, last_ping_at=ping.at)
     else:
-        before = heartbeat.state.fault
+        fault_before = heartbeat.state.fault
         heartbeat.state = after_time(heartbeat.rules, heartbeat.state, ping.at)
-        if heartbeat.state.fault is not before:
+        if heartbeat.state.fault is not fault_before:
             outcomes += heartbeat.outcome(ping.at, is_new=True)
         report = PingReport(ping.at, ping.kind, ping.exit_status, ping.rid)
         heartbeat.state, run = after_ping(heartbeat.rules, heartbeat.state, report)
@@ -272,8 +272,8 @@ def _record_ping(
 
 
 def _masked(row: HeartbeatStateRow, body: str) -> str | None:
-    """The body without control characters, as all evidence, and without the heartbeat's own secret,
-    which scripts print with their commands.
+    """The body without control characters, like all evidence, and without the secret of the
+    heartbeat, which scripts print with their commands.
     """
     if not body:
         return None
@@ -282,9 +282,9 @@ def _masked(row: HeartbeatStateRow, body: str) -> str | None:
 
 
 def record_deadlines(now: datetime, *, away: bool = False, every: bool = False) -> None:
-    """Record what has passed without a ping, and say again what has not changed for an interval.
-    ``away``: no web process runs, so no ping can arrive and no deadline passes. ``every``: of all
-    heartbeats at once.
+    """Record deadlines that passed without a ping, and repeat states that have not changed for an
+    interval. ``away``: no web process runs, so no ping can arrive and no deadline passes.
+    ``every``: for all heartbeats, due or not.
     """
     _number_causes()
     due = HeartbeatStateRow.due_at <= now
@@ -301,10 +301,10 @@ def record_deadlines(now: datetime, *, away: bool = False, every: bool = False) 
             watched = _load(session, ids)
             outcomes: list[Recorded] = []
             for heartbeat in watched.values():
-                before = heartbeat.state.fault
+                fault_before = heartbeat.state.fault
                 if not away:
                     heartbeat.state = after_time(heartbeat.rules, heartbeat.state, now)
-                is_new = heartbeat.state.fault is not before
+                is_new = heartbeat.state.fault is not fault_before
                 outcomes += heartbeat.outcome(now, is_new=is_new, away=away)
                 heartbeat.store(session)
                 if away:
@@ -333,7 +333,7 @@ def watch_heartbeat(
 
 
 def change_heartbeat(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
-    """Apply a change of its fields. Does nothing for a monitor of another kind, as those below."""
+    """Apply a change of its fields. Like the functions below, ignores monitors of other kinds."""
     for heartbeat in _of_monitor(session, monitor):
         heartbeat.state = after_change(heartbeat.rules, heartbeat.state, now)
         heartbeat.row.slug = heartbeat.monitor.slug  # type: ignore[attr-defined]

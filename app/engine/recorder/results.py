@@ -129,7 +129,7 @@ def _record(
                 recorded[index] = result, monitors[claim.monitor_id].standing
         finish(batch)
         if not fenced:
-            # The owner of the shard must not go on from what it remembers of the monitor.
+            # The owner of the shard must not go on with the state that it remembers.
             for monitor_id in ids & monitors.keys():
                 if monitors[monitor_id].assigned.is_assigned:
                     changes.note(session, monitor_id)
@@ -142,8 +142,8 @@ def _record(
 
 
 def _parents_first(outcomes: Sequence[tuple[Claim, Outcome]], family: Family) -> Iterable[int]:
-    """The positions of these outcomes, those of parents before those of what is reached through
-    them: of monitors that are checked at the same second, none then waits for the others.
+    """The indexes of these outcomes, parents before the monitors that are reached through them. So
+    a monitor does not wait for its parent if both are in the batch.
     """
     if not family.above:
         return range(len(outcomes))
@@ -154,9 +154,9 @@ def _parents_first(outcomes: Sequence[tuple[Claim, Outcome]], family: Family) ->
 def _stored_before(
     monitors: Mapping[int, MonitorInBatch], outcomes: Iterable[tuple[Claim, Outcome]], place: int
 ) -> set[tuple[int, int]]:
-    """Monitor and time (ms) of those outcomes for which the place has a stored result already. Not
-    read for an outcome that is newer than the last check there, as nearly all are. A heartbeat has
-    no place, and its last result is its newest.
+    """The monitor and time (ms) of outcomes of which the place has a stored result already. Nearly
+    all outcomes are newer than the last check there, so nothing is read for them. A heartbeat has
+    no place; its newest result counts as the last check.
     """
     times: set[tuple[int, int]] = set()
     for claim, outcome in outcomes:
@@ -229,7 +229,7 @@ def _record_outcome(
         return None
     if monitor_id in batch.incident_changes:
         carry_out(batch)  # this result follows the incident that opened or ended
-    outcome = _placed(batch, monitor, outcome)
+    outcome = _with_place(batch, monitor, outcome)
     result, row = outcome.result, monitor.row
     cover_s = _cover_s(monitor, conclusive=outcome.conclusive)
     batch.rows.append(journal.row_of(result, batch.place_id, cover_s))
@@ -244,11 +244,11 @@ def _record_outcome(
 
 
 def _cover_s(monitor: MonitorInBatch, *, conclusive: bool) -> int:
-    """For how many seconds the result counts at most. 0 while the monitor is paused, and in a place
-    that is not the monitor's (a check on request, before its places changed).
+    """The most seconds for which the result counts. 0 while the monitor is paused, and in a place
+    from which it is not checked (a check on request, before its places changed).
 
-    A result of a monitor without places counts for its moment only: no check follows to end its
-    time. A heartbeat needs none.
+    A result of a monitor without places counts only at its time, because no next check ends it. A
+    heartbeat has no places, and needs none.
     """
     if monitor.row.paused or not monitor.assigned.has_vote:
         return 0
@@ -256,7 +256,7 @@ def _cover_s(monitor: MonitorInBatch, *, conclusive: bool) -> int:
     return cover_limit_s(monitor.row) if follows else MIN_COVER_S
 
 
-def _placed(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> Outcome:
+def _with_place(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> Outcome:
     """The outcome with its monitor and place, which agents and probers do not know by themselves,
     and a time that no other result of the monitor has in this place.
     """
@@ -272,8 +272,8 @@ def _placed(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> Ou
 
 
 def _free_ms(batch: ResultBatch, monitor_id: int, at_ms: int) -> int:
-    """The first time from ``at_ms`` on at which the place has no result of this monitor: of two
-    results with the same monitor, place and time, only one is stored.
+    """The first time from ``at_ms`` on at which the place has no result of this monitor: results of
+    a monitor and place with equal times would replace each other.
     """
     if (monitor_id, at_ms) in batch.taken:
         times = [(monitor_id, at_ms + offset) for offset in range(_MAX_AT_ONCE)]
@@ -309,10 +309,12 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
     lock_states(session, [row.id])
     loaded = _load(session, {row.id}, NOWHERE, now)
     monitor, windows = loaded[row.id], MaintenanceTimes(session, now)
-    before, maintenance = monitor.state, windows.covers(row, now)
+    state_before, maintenance = monitor.state, windows.covers(row, now)
     decision = revote(monitor.rules, monitor.situation, now, maintenance=maintenance)
     votes = decision.after.votes.values()
-    if decision.step is Step.END and silent_failures(monitor.rules, votes, before.started_at, now):
+    if decision.step is Step.END and silent_failures(
+        monitor.rules, votes, state_before.started_at, now
+    ):
         return  # a place that saw the failure is silent: the next check says so as it ends it
     monitor.set_state(decision.after.state)
     unconfirmed_at = monitor.columns["unconfirmed_at"]
@@ -329,5 +331,5 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
         batch.incident_changes[row.id] = outages.Closing(
             row.id, decision.moment, monitor.rolled_until, (), by_change=True
         )
-    unreachable.follow(batch, monitor, before, now)
+    unreachable.follow(batch, monitor, state_before, now)
     finish(batch)

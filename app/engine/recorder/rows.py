@@ -27,7 +27,7 @@ AUTHOR = "Wakeful"  # of the remarks that the recorder writes into comments
 
 def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:
     """Lock the state row until the transaction ends, and note a change of the monitor in the change
-    feed: the owner of its shard must not go on from what it remembers. Raises NotFound.
+    feed: the owner of its shard must not go on with the state that it remembers. Raises NotFound.
     """
     row = session.scalar(locked(MonitorStateRow).where(MonitorStateRow.monitor_id == monitor_id))
     if row is None:
@@ -45,7 +45,7 @@ def open_incident(session: AnySession, monitor_id: int) -> IncidentRow | None:
 
 
 def last_end(session: AnySession, monitor_id: int) -> datetime | None:
-    """The newest end of the monitor's incidents, found late ones excepted; None if none has."""
+    """The newest end of the monitor's incidents, without those found late; None if none ended."""
     ended: datetime | None = session.scalar(
         select(func.max(IncidentRow.ended_at)).where(
             IncidentRow.monitor_id == monitor_id, IncidentRow.found_late.is_(False)
@@ -55,8 +55,8 @@ def last_end(session: AnySession, monitor_id: int) -> datetime | None:
 
 
 def state_of(row: Any, incident: Any) -> State:
-    """``row`` has the columns of MonitorStateRow. ``incident``: of the open one, ``started_at``,
-    ``down_since``, ``severity`` and ``by_hand``; it or all of them are None if none is open.
+    """``row`` has the columns of MonitorStateRow. ``incident`` has ``started_at``, ``down_since``,
+    ``severity`` and ``by_hand`` of the open incident; it is None, or all of them are, without one.
     """
     is_slow = incident is not None and incident.severity == IncidentSeverity.DEGRADED
     started = incident and (incident.down_since or incident.started_at)
@@ -72,7 +72,7 @@ def state_of(row: Any, incident: Any) -> State:
 
 
 def cover_limit_s(monitor: Any) -> int:
-    """For how many seconds a result of the monitor counts at most."""
+    """The most seconds for which a result of the monitor counts."""
     return cover_limit_ms(monitor.interval, monitor.timeout) // 1000
 
 
@@ -138,16 +138,16 @@ def whole(moment: datetime) -> datetime:
 
 
 def remark(incident: IncidentRow, sentence: str) -> None:
-    """Add a sentence of Wakeful's to an incident's comment."""
-    before = (incident.comment or "")[: MAX_COMMENT - len(sentence) - 1]
-    incident.comment = f"{before}\n{sentence}" if before else sentence
+    """Add a sentence by Wakeful to an incident's comment."""
+    comment = (incident.comment or "")[: MAX_COMMENT - len(sentence) - 1]
+    incident.comment = f"{comment}\n{sentence}" if comment else sentence
 
 
 def remark_at(incident: IncidentRow, sentence: str, at: datetime) -> None:
-    """Add a sentence of Wakeful's to the comment at a moment, where the timeline shows it."""
+    """Add a sentence by Wakeful to the comment at a moment, where the timeline shows it."""
     entry = comments.add(None, sentence, AUTHOR, at)
-    before = (incident.comment or "")[: MAX_COMMENT - len(entry) - 2]
-    incident.comment = comments.add(before, sentence, AUTHOR, at)
+    comment = (incident.comment or "")[: MAX_COMMENT - len(entry) - 2]
+    incident.comment = comments.add(comment, sentence, AUTHOR, at)
 
 
 def end(incident: IncidentRow, at: datetime, now: datetime, ending: Ending) -> datetime:

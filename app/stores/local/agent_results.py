@@ -30,7 +30,7 @@ from app.db.faults import passes
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine import recorder
-from app.engine.agent.buffer import KEPT
+from app.engine.agent.buffer import RETENTION
 from app.engine.schedule import Claim, Standing
 from app.errors import Invalid, Throttled
 from app.i18n import N_, _
@@ -56,7 +56,7 @@ BUSY = N_(
 MAX_JUDGED = 2 * 4 * (1 + CONFIRMATIONS[1])
 # How often results are judged again whose monitors change meanwhile, before Throttled is raised.
 TRIES = 3
-OLDEST = KEPT + timedelta(hours=1)  # an agent looks for old results every ten minutes
+OLDEST = RETENTION + timedelta(hours=1)  # an agent looks for old results every ten minutes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Checks through a queue: a checker sends batches, and probers elsewhere bring the outcomes back.
 
-Celery over Redis. Both sides know the address of Redis (BROKER_URL) and a key (BATCH_KEY); probers
-have no database. Batches and outcomes are encrypted and authenticated with the key, so whoever
-reads or writes Redis learns no secret and can forge no result. They can stop the checks: for
+Celery over Redis. Both sides have the address of Redis (BROKER_URL) and a key (BATCH_KEY); probers
+have no database. Batches and outcomes are encrypted and authenticated with the key, so somebody who
+can read or write Redis learns no secret and can forge no result. They can stop the checks: for
 availability, Redis is trusted.
 
     sender    the ``CheckCarrier`` of a checker

@@ -1,6 +1,6 @@
 """The common part of both ends of the queue: Celery's application, the names in Redis, the claims
-of batches, and encrypted messages. The broker is trusted for availability: whoever writes to it can
-stop checks.
+of batches, and encrypted messages. The broker is trusted for availability: somebody who can write
+to it can stop checks.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ TASK = "wakeful.checks"
 # Messages that are older are refused, so that a copy cannot be used later. The clocks of checker
 # and probers may differ by as much.
 FRESH_SECONDS = 30.0
-# How long Redis keeps outcomes that no checker takes, and the claims of batches. After that, the
+# How long Redis stores outcomes that no checker reads, and the claims of batches. After that, the
 # batches are too old to be run.
-KEPT_SECONDS = 120
+RETENTION_SECONDS = 120
 # In bytes. A checker divides a batch whose sealed text is larger.
 MAX_SEALED = 4 * 1024 * 1024
 # How often a checker notes in Redis that it listens to the probers of its place. Without a note for
-# ``LISTENED_SECONDS`` it gets no more signs of theirs; the clocks of both may differ.
+# ``LISTENED_SECONDS``, they send it no more signs of life. The clocks of both may differ.
 LISTEN_SECONDS = 5.0
 LISTENED_SECONDS = 2 * FRESH_SECONDS
 CONNECT_SECONDS = 5
@@ -61,7 +61,7 @@ def note_listener(client: Any, location: str, name: str) -> None:
     with client.pipeline() as pipe:
         pipe.zadd(key, {name: now})
         pipe.zremrangebyscore(key, "-inf", now - 2 * LISTENED_SECONDS)
-        pipe.expire(key, KEPT_SECONDS)
+        pipe.expire(key, RETENTION_SECONDS)
         pipe.execute()
 
 
@@ -133,7 +133,7 @@ def claim(client: Any, batch_id: str) -> bool:
 
     A batch may come late, after its checks were sent again, and these must not run twice.
     """
-    return bool(client.set(f"claimed.{batch_id}", b"", nx=True, ex=KEPT_SECONDS))
+    return bool(client.set(f"claimed.{batch_id}", b"", nx=True, ex=RETENTION_SECONDS))
 
 
 log = logging.getLogger(__name__)
@@ -149,8 +149,8 @@ class QueueFaults:
     """Logs the faults of one thread of the queue, without a flood.
 
     The broker may be away for hours: that is logged once. A message that is refused is logged once
-    a minute for each reason. Any other exception is a fault of ours, and its trace is needed: it is
-    logged once an hour for each line of the code.
+    a minute for each reason. Any other exception is a fault of Wakeful, whose trace is needed: it
+    is logged once an hour for each line of the code.
 
     ``doing``: what the thread does, such as "sending batches".
     """
@@ -180,7 +180,7 @@ class QueueFaults:
 
 
 def _words(fault: Exception) -> str:
-    """The kind of a fault; with the words of Redis if it refuses a command."""
+    """The kind of a fault, with the text of Redis if it refuses a command."""
     cause = fault.__cause__ or fault  # kombu hides it
     kind = type(cause).__name__
     return f"{kind}: {str(cause)[:MAX_TEXT]}" if isinstance(cause, ResponseError) else kind

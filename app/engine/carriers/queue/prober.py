@@ -100,8 +100,8 @@ class Desk:
         self._thread.start()
 
     def take(self, sealed: bytes) -> None:
-        """Start the checks of a batch, once there is room for them. Raises MessageRefused, and what
-        ``claim`` raises.
+        """Start the checks of a batch, once there is room for them. Raises MessageRefused, and the
+        errors of ``claim``.
         """
         self.taken += 1
         batch, ahead = self._receiver.open(sealed, datetime.now(UTC))
@@ -250,7 +250,7 @@ def make_desk(settings: Settings) -> Desk:
     def reply(to: str, sealed: bytes) -> None:
         with client.pipeline() as pipe:
             pipe.rpush(to, sealed)
-            pipe.expire(to, broker.KEPT_SECONDS)
+            pipe.expire(to, broker.RETENTION_SECONDS)
             pipe.execute()
 
     prober = make_prober(settings, own_policy(settings, "this prober"))
@@ -303,7 +303,7 @@ def run(settings: Settings) -> int:
             faults.ended()
 
     def end() -> None:
-        """Without Celery, whose consumer hangs."""
+        """End the process without Celery, whose consumer hangs."""
         desk.close(STOP_SECONDS)
         os._exit(1)
 
@@ -342,8 +342,8 @@ LOOK_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Watch:
-    """A prober's watch on its own consumer: whether it has fallen silent, and whether any batch has
-    come at all.
+    """A prober's watch on its own consumer: whether it has fallen silent, and whether it has ever
+    received a batch.
 
     Celery's consumer can lose Redis for a moment, say that it is connected again, and never take
     another task (celery/celery#10302). Its process looks alive, so no service manager restarts it:
