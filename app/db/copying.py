@@ -24,7 +24,7 @@ NO_ROOM = N_("it needs %(needed)s MB, and %(free)s MB are free")
 
 
 def while_used(file: str, copy: Path) -> None:
-    """Copy a database that may be in use. Raises OSError and sqlite3.Error; then there is none."""
+    """Copy a database that may be in use. Raises OSError and sqlite3.Error; then it makes none."""
     with (
         _placed(copy) as unfinished,
         closing(sqlite3.connect(file)) as source,

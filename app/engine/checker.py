@@ -1,10 +1,11 @@
-"""The checker's loop: hands due checks to a carrier and records the outcomes that come back.
+"""The checker's loop: gives due checks to a carrier and records their outcomes.
 
-One thread uses the database, one (the prober's) the network, and housekeeping has its own. The
-schedule follows from the database and is kept in memory (``plan``) for the shards that this checker
-owns (``shards``); the change feed keeps it up to date (``changes``). A crash loses the running
-checks, which the next owner of the shards makes again, and the results of good checks that wait to
-be written (``recorder/steady``). "What a restart may lose" in docs/operate.md has the whole list.
+One thread uses the database, one (the prober's) uses the network, and housekeeping has separate
+threads. The schedule is computed from the database and cached in memory (``plan``) for the shards
+that this checker owns (``shards``); the change feed updates it (``changes``). A crash loses the
+running checks, which the next owner of the shards makes again, and the results of good checks that
+wait to be written (``recorder/steady``). "What a restart may lose" in docs/operate.md has the whole
+list.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ RETRY_SECONDS = 1.0  # between two attempts to use a database that failed
 TRY_SECONDS = 1.0  # how long such an attempt may take: checks wait meanwhile
 CHORES_SECONDS = 1.0  # how long a stop waits for a running chore
 
-# The setting that the dashboard shows as a notice; its value is the time since when.
+# The setting that the dashboard shows as a notice. Its value is the time when the network failed.
 NOTICE_NETWORK = Notice.NETWORK_DOWN
 
 
@@ -90,15 +91,15 @@ CHECKED_BY = {
 
 
 class OtherCarrier(Conflict):
-    """The place of this checker has another carrier, which a person or its first checker chose. A
-    checker of another carrier would share the monitors with the right one, and the page of the
-    place would show the wrong carrier. The text names it and the ways out.
+    """The place of this checker has another carrier, which a person or its first checker chose. Two
+    checkers with different carriers would share the monitors, and the page of the place would show
+    one carrier. The text names the carrier and what to do.
     """
 
 
 def join(location: str, carrier: Carrier, now: datetime) -> None:
-    """Add the place of a checker with its ``carrier``, unless it is there; raises OtherCarrier
-    if it is there with another one.
+    """Add the place of a checker with its ``carrier``, unless it exists. Raises OtherCarrier if it
+    exists with another carrier.
     """
     stored = places.carrier_of(location)
     if stored is None:
@@ -126,8 +127,8 @@ def in_process(settings: Settings, policies: Policies) -> CheckCarrier:
 class Checker:
     """Runs until it is stopped. ``paced`` False starts all due checks at once (tests).
 
-    ``carrier`` makes the carrier of the checks; ``remote`` is the network that they are made from,
-    if it is not this process's own.
+    ``carrier`` makes the carrier of the checks; ``remote``: the network of the probers, if another
+    process makes the checks.
     """
 
     def __init__(
@@ -155,8 +156,9 @@ class Checker:
         self._outcomes = OutcomeRecorder(settings.location, self._on_result)
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._away = False  # whether the database could not be used
-        self._woken = threading.Event()  # somebody has noted a change
-        self._is_woken: Callable[[], bool] = lambda: False  # whether who notes one wakes us
+        self._woken = threading.Event()  # another process has noted a change
+        # Whether a process that notes a change wakes this checker
+        self._is_woken: Callable[[], bool] = lambda: False
         self._unread = Unread()
         self._own_carrier = Carrier.LOCAL if remote is None else Carrier.QUEUE
         self._paused_until = self._shards_at = self._feed_at = float("-inf")
@@ -186,20 +188,20 @@ class Checker:
             with wakeups.listening(self.app, role, self._wake, pause) as self._is_woken:
                 self.checks.run(lambda: self._try_turn(stop), self._outcomes.take, stop)
         finally:
-            keeper.end(stop)  # which is not set yet if the place has another carrier
+            keeper.end(stop)  # sets ``stop``, which is not set yet after OtherCarrier
             self._give_up()
             for chore in chores:
                 chore.join(CHORES_SECONDS)
 
     def _wake(self) -> None:
-        """End a wait, because somebody has noted a change."""
+        """End a wait, because another process has noted a change."""
         self._woken.set()
         self.checks.wake()
 
     # --- one turn
 
     def _try_turn(self, stop: threading.Event) -> None:
-        """A turn. While the database cannot be used: the part of it that needs none."""
+        """Take a turn; while the database cannot be used, the part that does not need it."""
         try:
             if self._away:
                 self._run_without_database(stop)
@@ -220,7 +222,7 @@ class Checker:
         if self._woken.is_set():
             self._woken.clear()  # before the feed is read: a later change wakes again
             self._feed_at = self._policy_at = float("-inf")
-        # Most turns only start and collect checks: entering a context would cost as much as that.
+        # Most turns only start and collect checks; entering a context would double their cost.
         next_read = min(self._policy_at, self._pace_at, self._shards_at, self._feed_at)
         if now >= next_read or self._unread:
             with self.app.app_context():
@@ -246,8 +248,8 @@ class Checker:
             self._outcomes.take(self.checks.collect(min(self._start_at, until) - now))
 
     def _database_answers(self) -> bool:
-        """Whether the database can be written. It has less time than in a turn, because checks wait
-        meanwhile.
+        """Whether the database can be written. It has less time to answer than in a turn, because
+        checks wait for it.
         """
         try:
             with self.app.app_context(), patience(TRY_SECONDS):
@@ -278,8 +280,8 @@ class Checker:
     def _look_at_shards(self, now: float) -> None:
         join(self.settings.location, self._own_carrier, _now())
         if self._shards.lapsed(now):
-            self._feed = changes.Feed()  # changes that the old one has not read may be deleted
-        self._feed.start()  # changes made while the assignments are read are in the feed
+            self._feed = changes.Feed()  # changes that the old feed has not read may be deleted
+        self._feed.start()  # before the assignments are read, so that it has later changes
         rate = self.checks.per_minute(now)
         moved = self._shards.look(_now(), now, self._outcomes.last_check_at, rate)
         self._plan.drop_shards(moved.lost)
@@ -307,8 +309,8 @@ class Checker:
         self._pace_at = float("-inf")
 
     def _report(self, reports: Sequence[ProberReport], now: float) -> None:
-        """Store the reports of the probers. How many checks they make is in this checker's own
-        heartbeat: the outcomes came back here.
+        """Store the reports of the probers. The number of their checks is in the heartbeat of this
+        checker, which got the outcomes.
         """
         at = _now()
         with writing():
@@ -332,9 +334,8 @@ class Checker:
         waiting: set[int] = set()
         if ours:
             self._outcomes.before_reading()
-            waiting = (
-                ours & self._outcomes.unrecorded()
-            )  # not started meanwhile, and reloaded later
+            # Monitors with unrecorded outcomes are reloaded later. Until then no check starts.
+            waiting = ours & self._outcomes.unrecorded()
             assigned = assignments.of_monitors(self._shards.place, ours - waiting)
             self._plan.drop(
                 ours - waiting - {assignment.spec.monitor_id for assignment in assigned}
@@ -359,8 +360,10 @@ class Checker:
     @property
     def _start_at(self) -> float:
         """When checks are to be started next (monotonic)."""
-        left = self.checks.until_due()
-        return float("inf") if left is None else max(self._paused_until, time.monotonic() + left)
+        seconds = self.checks.until_due()
+        return (
+            float("inf") if seconds is None else max(self._paused_until, time.monotonic() + seconds)
+        )
 
     def _start_due(self, now: float) -> None:
         """Start the due checks, unless starts pause."""
@@ -372,8 +375,8 @@ class Checker:
             room = min(AT_ONCE, self._bucket.available(now, overdue)) if self._paced else AT_ONCE
             # If two results had the same generation, the second would be dropped.
             self._bucket.take(len(self.checks.start_due(room, without=self._outcomes.unrecorded())))
-        left = self.checks.until_due()
-        if left is not None and left <= 0 and (self._paced or not may_start):
+        until_due = self.checks.until_due()
+        if until_due is not None and until_due <= 0 and (self._paced or not may_start):
             self._paused_until = now + MIN_PAUSE_SECONDS
 
     # --- results
@@ -384,9 +387,11 @@ class Checker:
             self._feed_at = float("-inf")
 
     def _network_changed(self) -> None:
-        """Set the notice, or remove it and repeat the checks that failed because of our network."""
+        """Set the notice, or remove it and repeat the checks that failed because of the network of
+        this machine.
+        """
         down, now = self.checks.network.down, _now()
-        if self._remote is None:  # the notice is about this instance's own network
+        if self._remote is None:  # the notice is about the network of this instance
             store_setting(NOTICE_NETWORK, iso(now) if down else None, now)
         self.checks.follow_network()
         if down:
@@ -404,7 +409,7 @@ class Checker:
                 self._outcomes.flush(all=True)
                 self._shards.give_up(_now(), self._outcomes.last_check_at)
             except Exception as fault:
-                # The leases end by themselves, and another checker takes the shards.
+                # The leases expire, and another checker takes the shards.
                 tell(log, "Running checks could not be recorded, or shards not given up.", fault)
             finally:
                 db.session.remove()

@@ -1,8 +1,8 @@
 """The loop of every process that makes checks: checker, agent, and prober of a queue.
 
-It starts due checks, collects their outcomes, holds back failures that may be those of its own
-network, counts, and hands on the final outcomes. The caller decides which checks are due and what
-happens to an outcome.
+It starts due checks, collects their outcomes, holds back failures that its own network may have
+caused, counts checks, and passes the final outcomes on. The caller decides which checks are due and
+what happens to an outcome.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AT_ONCE = 200  # checks started before outcomes are collected, and outcomes that
 GATHER_SECONDS = 0.05  # how long an outcome that wakes the loop waits for others
 PATIENT_SECONDS = 1.0  # how long a good outcome that nobody waits for may wait for the next turn
 MIN_PAUSE_SECONDS = 0.1  # between two rounds of starts
-NETWORK_SECONDS = 0.5  # between two looks at what waits for a sign of our own network
+NETWORK_SECONDS = 0.5  # between two looks at failures that wait for a sign of the network
 STEP_SECONDS = 1.0  # a larger difference means that a clock was set
 STOP_SECONDS = 7.0  # how long a stop waits for running checks
 WINDOW_SECONDS = 60.0
@@ -45,13 +45,15 @@ def make_prober(settings: Settings, policy: Callable[[], Policy]) -> Prober:
 
 
 def own_policy(settings: Settings, process: str) -> Callable[[], Policy]:
-    """The policy of a process without a database, which errors call ``process``."""
+    """The policy of a process without a database. ``process``: its name in error messages."""
     policy = Policy.parse(settings.allow_networks or "", f"in WAKEFUL_ALLOW_NETWORKS of {process}")
     return lambda: policy
 
 
 def own_canaries(settings: Settings) -> Callable[[], bool] | None:
-    """Whether the network of a process without a database works; None if it has no canaries."""
+    """A function that says whether the network of a process without a database works; None if it
+    has no canaries.
+    """
     canaries = parse_canaries(settings.canaries)
     ask = partial(network_works, canaries, dns_servers=settings.name_servers)
     return ask if canaries else None
@@ -98,12 +100,12 @@ class CheckLoop:
                 take(self.collect(0.0))
 
     def start(self, spec: CheckSpec, claim: Claim, *, awaited: bool = True) -> None:
-        """``awaited``: whether somebody waits for the outcome, even if it is good."""
+        """Start a check. ``awaited``: somebody waits for the outcome, even if it is good."""
         self.carrier.submit(spec, partial(self.put_outcome, claim, awaited=awaited))
 
     def put_outcome(self, claim: Claim, outcome: Outcome, *, awaited: bool = True) -> None:
-        """Hand in the outcome of a check. Safe from any thread. A good one that nobody waits for
-        wakes no wait that ends soon: each would stop the thread of the checks.
+        """Add the outcome of a check. Safe from any thread. A good outcome that nobody waits for
+        does not end a wait that ends soon: each such wake-up would stop the thread of the checks.
         """
         self._outcomes.append((claim, outcome))
         may_wait = outcome.result.verdict is Verdict.UP and not (awaited or self.network.waits)
@@ -115,12 +117,12 @@ class CheckLoop:
         self._woken.set()
 
     def collect(self, wait: float) -> list[Finished]:
-        """Wait up to ``wait`` seconds for an outcome that wakes, then a moment for more of them.
-        Returns the final ones of all that came, and of those that waited to know whether our own
-        network works.
+        """Wait up to ``wait`` seconds for an outcome that ends the wait, then a moment for more.
+        Returns the outcomes that are final: new ones, and those that waited to know whether the
+        network of this process works.
         """
         wait = max(0.0, min(wait, NETWORK_SECONDS) if self.network.waits else wait)
-        # Set before the outcomes are counted: what comes after that wakes this thread itself.
+        # Set before the outcomes are counted: later outcomes wake this thread.
         until = self._waits_until = time.monotonic() + wait
         if self._outcomes:
             wait = min(wait, PATIENT_SECONDS)
@@ -149,11 +151,11 @@ class PlannedLoop(CheckLoop):
         super().__init__(works, remote=remote)
         self._plan, self._clock = plan, clock
         self._ahead = self._clock_ahead()  # changes when the clock is set
-        self._was_down = False  # our network, when the plan was last notified
+        self._was_down = False  # whether the network was down when the plan was last notified
         self._rate = Rate()
 
     def start_due(self, limit: int = AT_ONCE, without: Collection[int] = ()) -> list[Job]:
-        """Start the checks that are due, but for the monitors in ``without``; returns them."""
+        """Start the due checks, except of monitors in ``without``; returns their jobs."""
         jobs = [
             job for job in self._plan.take(self._clock(), limit) if job.monitor_id not in without
         ]
@@ -167,7 +169,7 @@ class PlannedLoop(CheckLoop):
         return None if due is None else (due - self._clock()).total_seconds()
 
     def notice_step(self) -> float:
-        """Plan anew if the clock was set; returns by how many seconds, 0 if it was not."""
+        """Rearrange the plan if the clock was set; returns by how many seconds, or 0."""
         ahead = self._clock_ahead()
         step = ahead - self._ahead
         if abs(step) <= STEP_SECONDS:
@@ -184,7 +186,7 @@ class PlannedLoop(CheckLoop):
         return self.network.down != self._was_down
 
     def follow_network(self) -> None:
-        """Notify the plan, which repeats the checks that our network made fail once it works."""
+        """Notify the plan, which then repeats checks that failed because of the network."""
         self._was_down = self.network.down
         self._plan.set_network(not self._was_down, self._clock())
 
@@ -207,5 +209,5 @@ class Rate:
         self._counts.append((clock, count))
         while len(self._counts) > 1 and self._counts[1][0] <= clock - WINDOW_SECONDS:
             self._counts.popleft()
-        since, before = self._counts[0]
-        return round((count - before) * 60 / max(WINDOW_SECONDS, clock - since))
+        since, earlier_count = self._counts[0]
+        return round((count - earlier_count) * 60 / max(WINDOW_SECONDS, clock - since))

@@ -31,8 +31,8 @@ LOOK_SECONDS = 0.25  # how often new results are read
 # fault; those of probers are stored every 3 s. After a 429, an agent is silent for as long as the
 # server asked, up to 60 s, and would not read the request in time.
 REACHABLE = timedelta(seconds=30)
-# A place that gives no new sign for so long after it was asked has probably ended, and is not
-# waited for. Agents and probers give signs also during a long check.
+# A place without a new sign for this long after the request has probably ended, so the wait for it
+# ends. Agents and probers give signs during a long check too.
 SIGN_SECONDS = 7.0
 SIGNS_SECONDS = 1.0  # how often new signs are then read
 
@@ -86,9 +86,9 @@ class CheckRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
-    """The answers of the asked places: ``results`` by the place's id. ``silent``: places that gave
-    no sign, and were not waited for to the end. ``seconds``: how long the others were waited for.
+class PlaceAnswers:
+    """The answers of the asked places: ``results`` by the place's id. ``silent``: places without a
+    sign, for which the wait ended early. ``seconds``: the length of the wait for the others.
     """
 
     results: Mapping[int, Result] = field(default_factory=dict)
@@ -112,11 +112,11 @@ def _asked(
         return recorder.ask(session, monitor_id, ids, now, patience)
 
 
-def wait(request: CheckRequest) -> Brought:
-    """Wait until all places have brought a result or are silent, or the time is over.
+def wait(request: CheckRequest) -> PlaceAnswers:
+    """Wait until each place has brought a result or is silent, or the time is over.
 
-    If the clock is set meanwhile, the places take the request for an old one, or for one of the
-    future. So they are asked again.
+    If the clock is set during the wait, places ignore the request, because its time is in the past
+    or in the future. So they are asked again.
     """
     results: dict[int, Result] = {}
     since, missing = dict(request.since), set(request.since)
@@ -132,14 +132,12 @@ def wait(request: CheckRequest) -> Brought:
         clock = time.monotonic()
         silent = signs.silent(clock) if missing else {}
         if missing <= silent.keys() or clock > request.until:
-            return Brought(results, silent, clock - request.began)
+            return PlaceAnswers(results, silent, clock - request.began)
         time.sleep(LOOK_SECONDS)
 
 
 class _Signs:
-    """The newest sign of each place during the wait, by the monotonic clock: the other one may be
-    set meanwhile.
-    """
+    """The newest sign of each place during the wait, by the clock that cannot be set."""
 
     def __init__(self, request: CheckRequest) -> None:
         self._monitor_id = request.monitor_id
@@ -179,7 +177,10 @@ def require_reachable(places: Sequence[CheckingPlace], now: datetime) -> None:
 
 
 def require_some(
-    results: Mapping[str, object], places: Sequence[CheckingPlace], brought: Brought, now: datetime
+    results: Mapping[str, object],
+    places: Sequence[CheckingPlace],
+    brought: PlaceAnswers,
+    now: datetime,
 ) -> None:
     """Raise Unavailable if none of these places, which were asked, has brought a result."""
     if results:
@@ -214,9 +215,9 @@ def require_some(
     )
 
 
-def why(place: CheckingPlace, brought: Brought, now: datetime, *, was_asked: bool) -> str:
-    """Why there is no result of a place, if others have brought some. ``was_asked``: it was to make
-    the check.
+def why(place: CheckingPlace, brought: PlaceAnswers, now: datetime, *, was_asked: bool) -> str:
+    """Why there is no result of a place, if others have brought one. ``was_asked``: whether this
+    place was asked for the check.
     """
     if was_asked:
         silent = brought.silent.get(place.id)

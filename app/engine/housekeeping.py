@@ -49,13 +49,13 @@ log = logging.getLogger(__name__)
 MINUTE, HOUR = 60.0, 3600.0
 POSTS_SECONDS = 15.0
 MIN_PAUSE_SECONDS = 1.0
-MONITORS_AT_ONCE = 20  # whose old results are deleted in one transaction
+MONITORS_AT_ONCE = 20  # monitors whose old results are deleted in one transaction
 # Much longer than a checker's lease: after a longer interruption, a checker reloads everything.
-CHANGES_KEPT = timedelta(hours=2)
-MARKERS_KEPT = timedelta(days=MARKERS_KEPT_DAYS)
-CANCELLED_KEPT = timedelta(days=90)  # after the end: calendars have read it long before
+CHANGES_RETENTION = timedelta(hours=2)
+MARKERS_RETENTION = timedelta(days=MARKERS_KEPT_DAYS)
+CANCELLED_RETENTION = timedelta(days=90)  # after the end: calendars have read it long before
 LOOK_UP_SECONDS = 15.0
-PACK_SECONDS = 5.0  # of a minute: the other chores wait. After an upgrade there are years to pack.
+PACK_SECONDS = 5.0  # in each minute, because other tasks wait; there may be years to pack
 CHORE_SECONDS = 300.0  # time limit of a statement; some read a year of results
 
 
@@ -71,8 +71,8 @@ class Chore:
 
 
 class Housekeeper:
-    """Threads of their own for registry look-ups, which take long, and for the deadlines of
-    heartbeats, which must not wait for the other chores.
+    """Runs the periodic tasks. Look-ups in registries, which take long, and the deadlines of
+    heartbeats, which must not wait, have separate threads.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Housekeeper:
         """Run the chores until ``stop`` is set; returns the threads, to be joined."""
         rounds = {
             "housekeeping": [
-                # Asked at a time when our network probably works
+                # At the start, when the network probably works
                 Chore(self._canaries.learn, HOUR),
                 Chore(rollups.roll, MINUTE),
                 Chore(partial(packed.pack_old, seconds=PACK_SECONDS), MINUTE),
@@ -120,7 +120,7 @@ class Housekeeper:
         return threads
 
     def end(self, stop: threading.Event) -> None:
-        """Set ``stop``, and let the thread see it that waits for a deadline."""
+        """Set ``stop``, and wake the thread that waits for a deadline."""
         stop.set()
         self._deadlines.wake()
 
@@ -160,20 +160,20 @@ class Housekeeper:
                     (tables.PingRow, tables.PingRow.at < from_ms(horizon)),
                 ):
                     session.execute(delete(table).where(table.monitor_id.in_(some), is_old))
-        changes.trim(now - CHANGES_KEPT, now + CHANGES_KEPT)
+        changes.trim(now - CHANGES_RETENTION, now + CHANGES_RETENTION)
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
         while delete_unconfirmed(now):
             pass
         places.store_signs(now)
         heartbeats.delete_old(now)
         with writing() as session:
-            ended_before, before = now - CANCELLED_KEPT, now - MARKERS_KEPT
+            ended_before, markers_before = now - CANCELLED_RETENTION, now - MARKERS_RETENTION
             session.execute(
                 delete(tables.CancelledEventRow).where(
                     tables.CancelledEventRow.end_at < ended_before
                 )
             )
-            session.execute(delete(tables.MarkerRow).where(tables.MarkerRow.time < before))
+            session.execute(delete(tables.MarkerRow).where(tables.MarkerRow.time < markers_before))
         Access().forget_old()
         dashboard_hosts.forget_old(now)
 
@@ -201,13 +201,13 @@ class Housekeeper:
 def repair_unassigned(now: datetime) -> None:
     """Give a state and a place to monitors that have none: they would never be checked."""
     states, places = tables.MonitorStateRow.monitor_id, tables.AssignmentRow.monitor_id
-    called = tables.HeartbeatStateRow.monitor_id  # a heartbeat has no place
+    pinged = tables.HeartbeatStateRow.monitor_id  # a heartbeat has no place
     unassigned = (
         select(tables.MonitorRow.id)
         .outerjoin(tables.MonitorStateRow, states == tables.MonitorRow.id)
         .outerjoin(tables.AssignmentRow, places == tables.MonitorRow.id)
-        .outerjoin(tables.HeartbeatStateRow, called == tables.MonitorRow.id)
-        .where(or_(states.is_(None), and_(places.is_(None), called.is_(None))))
+        .outerjoin(tables.HeartbeatStateRow, pinged == tables.MonitorRow.id)
+        .where(or_(states.is_(None), and_(places.is_(None), pinged.is_(None))))
         .distinct()
     )
     if db.session.scalar(unassigned.limit(1)) is None:

@@ -1,9 +1,9 @@
-"""Distinguish failures of our own network from failures of targets (decisions 9 and 10).
+"""Distinguish failures of this machine's network from failures of targets (decisions 9 and 10).
 
 A check that got no byte of an answer may have failed because of our network. Such a failure waits
-for HOLD_SECONDS: if another target at least as far away answers meanwhile, our network works, and
-the failure is the target's. If there are only failures, the canaries are asked; if all of them
-fail too, the results are ``unknown``. ``now`` is monotonic, in seconds.
+for HOLD_SECONDS. If another target at least as far away answers in that time, our network works,
+and the target has failed. If there are only failures, the canaries are asked; if all of them fail
+too, the results are ``unknown``. ``now`` is monotonic, in seconds.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ log = logging.getLogger(__name__)
 # network that has just failed had answers a moment ago.
 HOLD_SECONDS = 2.0
 
-# How long a failure of all canaries counts. Their answer counts for earlier failures only.
+# How long a failure of all canaries counts. An answer of one counts for earlier failures only.
 DEAD_SECONDS = 5.0
 
-# After so many failures in a row while the canaries answered, a monitor's incident is open: the
-# canaries are not asked each minute for as long as the target is down.
+# After this many failures in a row while the canaries answered, a monitor's incident is open. Then
+# the canaries are not asked again in each minute in which the target is down.
 MAX_ASKED_FAILURES = CONFIRMATIONS[1] + 1
-# How long after an outage of our network checks that began in it may end: longer than any lasts.
+# Checks that began in an outage of our network end within this time after it.
 LAST_CHECKS_SECONDS = 1.5 * TIMEOUT_SECONDS[1]
 
 SENTENCE = N_(
     "Wakeful's own network does not work: neither this address nor any canary could be reached."
 )
 
-# Causes that a failure of our own network can have. Without an answer, there are no others.
+# The causes that a failure of our own network can have
 _NETWORK_CAUSES = frozenset(
     {
         Cause.DNS_NXDOMAIN, Cause.DNS_SERVFAIL, Cause.DNS_REFUSED, Cause.DNS_TIMEOUT,
@@ -64,8 +64,8 @@ class OwnNetwork:
     """Sorts finished checks into those to record and those that wait for an answer from another
     target, or from the canaries.
 
-    ``works`` asks the canaries (None: there are none) and may take seconds. It runs on a thread of
-    its own, which then calls ``wake``. All methods are for the checker's thread.
+    ``works`` asks the canaries (None: there are none) and may take seconds. It runs on a separate
+    thread, which then calls ``wake``. All methods are for the checker's thread.
     """
 
     def __init__(self, works: Callable[[], bool] | None, wake: Callable[[], None]) -> None:
@@ -77,9 +77,9 @@ class OwnNetwork:
         self._asking = False
         self._answer: bool | None = None  # set by the asking thread
         self._answered_at = float("-inf")
-        # When our network last came back, by the wall clock and by the monotonic one
+        # When our network last recovered, by the wall clock and by the monotonic clock
         self._returned: tuple[datetime, float] | None = None
-        self.down = False  # whether our network is
+        self.down = False  # whether our network is down
 
     @property
     def waits(self) -> bool:
@@ -103,7 +103,7 @@ class OwnNetwork:
             return ready
         waited = [check for since, check in self._on_hold if now - since >= HOLD_SECONDS]
         self._on_hold = [waiting for waiting in self._on_hold if now - waiting[0] < HOLD_SECONDS]
-        if self._known_dead(now):
+        if self._is_down(now):
             return ready + self._final(waited)
         self._waiting += waited
         if self._waiting or self.down:
@@ -116,7 +116,7 @@ class OwnNetwork:
             return [check]  # without canaries, no failure counts as ours
         if self._began_in_outage(outcome, now):
             return [(claim, unknown(outcome))]
-        if self._known_dead(now) and not self._asking:
+        if self._is_down(now) and not self._asking:
             return self._final([check])
         if self.down:
             self._waiting.append(check)
@@ -131,10 +131,10 @@ class OwnNetwork:
         """A check with an answer, after the failures that the answer shows to be the targets'."""
         claim, outcome = check
         self._failures.pop(claim, None)
-        # Bytes that came just now: those of an answer that timed out may be a minute old.
+        # The first bytes of an answer that timed out may be a minute old.
         is_fresh = outcome.answered and not (outcome.result.cause_code or "").startswith("timeout:")
         unconfirmed = [*self._waiting, *(waiting for _since, waiting in self._on_hold)]
-        # While our network is down, an answer may mean that it is just coming back.
+        # While our network is down, an answer may mean only that it is about to recover.
         if not unconfirmed or self.down or not is_fresh:
             return [check]
         reached = distance(outcome)
@@ -157,14 +157,14 @@ class OwnNetwork:
         return ready
 
     def _began_in_outage(self, outcome: Outcome, now: float) -> bool:
-        """Whether the check started before our network came back: its failure shows nothing."""
+        """Whether the check started before our network recovered: its failure shows nothing."""
         if self.down or self._returned is None:
             return False
         at, since = self._returned
-        # The limit is for a clock that is set back: all later checks would look older.
+        # The limit is for a clock that was set back, by which all later checks would seem older.
         return now - since < LAST_CHECKS_SECONDS and outcome.result.checked_at < at
 
-    def _known_dead(self, now: float) -> bool:
+    def _is_down(self, now: float) -> bool:
         return self.down and now - self._answered_at < DEAD_SECONDS
 
     def _final(self, unconfirmed: list[Finished]) -> list[Finished]:

@@ -1,4 +1,4 @@
-"""Checks on request: made in the process that gets the request, and by the monitor's other places
+"""Checks on request, in the process that gets the request and in the monitor's other places
 (``elsewhere``).
 
 Each process has one prober, started at its first use: a thread does not survive a fork.
@@ -26,7 +26,7 @@ from app.db.settings import is_notice_set
 from app.engine import elsewhere, recorder
 from app.engine.canaries import Canaries
 from app.engine.checking import make_prober
-from app.engine.elsewhere import Brought, CheckingPlace
+from app.engine.elsewhere import CheckingPlace, PlaceAnswers
 from app.engine.network import may_be_ours, unknown
 from app.errors import Conflict, NotFound, Throttled, Unavailable, existing
 from app.i18n import N_, _
@@ -47,7 +47,7 @@ _SINGLE_FLIGHT = "wakeful.checks_on_request"
 CALLED = N_("A heartbeat is not checked: it waits to be called at its ping URL.")
 BUSY = N_("Too many manual checks are running at this moment. Try again in a few seconds.")
 ALREADY = N_("This monitor is being checked at this moment. The results will be among its checks.")
-# ``unknown`` shows nothing of the target.
+# ``unknown`` comes last, because it says nothing about the target.
 _WORST_FIRST = (Verdict.DOWN, Verdict.DEGRADED, Verdict.UP, Verdict.UNKNOWN)
 _lock = threading.Lock()
 
@@ -62,7 +62,7 @@ class _OwnProber:
 
 
 def check_now(monitor_id: int) -> CheckedNow:
-    """Check a stored monitor in all of its places, wait, and record the results. A paused one,
+    """Check a stored monitor in all of its places, wait, and record the results. A paused monitor,
     which has no place, is checked here. Requests during a running check share its result.
 
     Raises NotFound, Throttled if too many wait, Conflict if all its places are silent or it is a
@@ -89,8 +89,8 @@ def check_now(monitor_id: int) -> CheckedNow:
 
 def _checked_in_places(
     spec: CheckSpec, reachable: Sequence[CheckingPlace], now: datetime, *, is_here: bool
-) -> tuple[Mapping[str, Result], Brought]:
-    """The results by the place's name, and what the other places have brought."""
+) -> tuple[Mapping[str, Result], PlaceAnswers]:
+    """The results by the place's name, and the answers of the other places."""
     request = elsewhere.ask(spec, reachable, now) if reachable else None
     results = {}
     if is_here:
@@ -100,7 +100,7 @@ def _checked_in_places(
         except Unavailable:
             if request is None:
                 raise
-    brought = elsewhere.wait(request) if request else Brought()
+    brought = elsewhere.wait(request) if request else PlaceAnswers()
     by_id = brought.results
     results |= {place.name: by_id[place.id] for place in reachable if place.id in by_id}
     return results, brought
@@ -124,11 +124,11 @@ def _recorded(spec: CheckSpec) -> Result:
 def _answer(
     places: Sequence[CheckingPlace],
     results: Mapping[str, Result],
-    brought: Brought,
+    brought: PlaceAnswers,
     asked_names: Collection[str],
 ) -> CheckedNow:
-    """The answer to a request. ``places``: the monitor's; a paused one has none.
-    ``asked_names``: of the places that were to make the check.
+    """The answer to a request. ``places``: those of the monitor; a paused one has none.
+    ``asked_names``: the names of the places that were asked for the check.
     """
     now = datetime.now(UTC)
 
@@ -140,8 +140,8 @@ def _answer(
 
     checked = [of_place(place) for place in places]
     checked = checked or [PlaceChecked(name, result=result) for name, result in results.items()]
-    made = [place.result for place in checked if place.result is not None]
-    worst = min(made, key=lambda result: _WORST_FIRST.index(result.verdict))
+    made_results = [place.result for place in checked if place.result is not None]
+    worst = min(made_results, key=lambda result: _WORST_FIRST.index(result.verdict))
     values = {field.name: getattr(worst, field.name) for field in fields(Result)}
     return CheckedNow(**values, places=checked)
 
@@ -187,7 +187,7 @@ def _require(free: bool, why: str = BUSY) -> None:
 
 
 def _checked(spec: CheckSpec) -> Outcome:
-    process = _own_prober()
+    process = _process_prober()
     process.policies.refresh()
     try:
         outcome = process.prober.check(spec)
@@ -210,7 +210,7 @@ def close(app: Flask) -> None:
         process.prober.close()
 
 
-def _own_prober() -> _OwnProber:
+def _process_prober() -> _OwnProber:
     with _lock:
         process: _OwnProber | None = current_app.extensions.get(_KEY)
         if process is None or process.pid != os.getpid():
@@ -223,9 +223,7 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """Lets those who ask for the same at the same time share one answer. Threads of one process
-    only.
-    """
+    """Requests for the same key at the same time share one answer, within one process."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, Future[T]] = {}
@@ -242,7 +240,7 @@ class SingleFlight(Generic[T]):
         try:
             try:
                 answer = make()
-            finally:  # before anybody gets the answer: who asks after it wants a newer one
+            finally:  # before the answer is returned: a request after it wants a newer one
                 with self._lock:
                     del self._running[key]
         except BaseException as fault:

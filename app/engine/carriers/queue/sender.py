@@ -29,15 +29,15 @@ MAX_BATCH = 500
 ENOUGH = 100  # checks that are sent without waiting for more
 GATHER_SECONDS = 0.2  # how long a check waits for others, to be sent in one batch
 LOOK_SECONDS = 1.0  # how often lost batches are looked for
-# A batch that no prober has named for so long among those that it runs is lost.
+# A batch is lost if no prober has named it among its running batches for this time.
 LOST_SECONDS = 5.0
-RETRY_SECONDS = 1.0  # pause after Redis could not be used
+RETRY_SECONDS = 1.0  # the pause after a failure of Redis
 WAIT_SECONDS = 1  # for outcomes, in one command
 
 
 @dataclass(slots=True)
 class _Check:
-    """A running check. ``submitted_at``: it cannot have started before."""
+    """A running check. ``submitted_at``: the earliest time at which it can have started."""
 
     spec: CheckSpec
     done: Done
@@ -46,8 +46,8 @@ class _Check:
 
 @dataclass(slots=True)
 class _SentBatch:
-    """Times are monotonic. ``named_at``: when a prober last named it among those that it runs; None
-    if none has taken it.
+    """Times are monotonic. ``named_at``: when a prober last named it among its running batches;
+    None if no prober has it.
     """
 
     tickets: set[int]
@@ -57,8 +57,8 @@ class _SentBatch:
 
 @dataclass(slots=True)
 class _Prober:
-    """The last message of a prober. ``seen_at``: when it came (monotonic). ``reported``: whether
-    the report was taken.
+    """The last message of a prober. ``seen_at``: when it arrived (monotonic). ``reported``: whether
+    ``reports`` has returned its report.
     """
 
     report: ProberReport
@@ -129,8 +129,8 @@ class QueueCarrier:
         deadline = time.monotonic() + timeout
         with self._lock:
             self._closing = True
-            while self._checks and (left := deadline - time.monotonic()) > 0:
-                self._idle.wait(left)
+            while self._checks and (remaining := deadline - time.monotonic()) > 0:
+                self._idle.wait(remaining)
             self._ended = True
             self._checks.clear()
             self._more.notify_all()
@@ -140,8 +140,8 @@ class QueueCarrier:
         self._celery.close()
 
     def reports(self) -> list[ProberReport]:
-        """The reports of the probers since the last call. A prober without a new one is left out:
-        it may have ended.
+        """The reports of the probers since the last call. A prober without a new report is left
+        out, because it may have ended.
         """
         with self._lock:
             probers = [prober for prober in self._probers.values() if not prober.reported]
@@ -156,13 +156,13 @@ class QueueCarrier:
         """The loop of a thread. ``turn`` returns whether the broker was used."""
         while not self._ended:
             try:
-                used = turn()
+                broker_used = turn()
             except Exception as fault:
                 if not self._ended:
                     self._failed(faults, fault)
                     time.sleep(RETRY_SECONDS)
             else:
-                if used:
+                if broker_used:
                     faults.ended()
 
     def _failed(self, faults: QueueFaults, fault: Exception) -> None:
@@ -175,14 +175,14 @@ class QueueCarrier:
                 batch.named_at = None if batch.named_at is None else self._away_at
 
     def _send_turn(self) -> bool:
-        used = self._send(self._gather())
+        broker_used = self._send(self._gather())
         if time.monotonic() - self._listened_at >= broker.LISTEN_SECONDS:
             broker.note_listener(self._redis, self.location, self.name)
             self._listened_at = time.monotonic()
         if time.monotonic() - self._looked_at >= LOOK_SECONDS:
-            used |= self._resend_lost()
+            broker_used |= self._resend_lost()
             self._looked_at = time.monotonic()
-        return used
+        return broker_used
 
     def _gather(self) -> list[int]:
         """Wait for checks, then a moment for more of them."""
@@ -213,11 +213,11 @@ class QueueCarrier:
         sealed = self._key.seal(batch, broker.about_checks(self.location))
         if len(sealed) > broker.MAX_SEALED and len(checks) > 1:
             return self._send_in_parts([ticket for ticket, _packed in checks])
-        # Registered first: its outcomes may be here before ``send_task`` returns. If that fails,
-        # Redis may have the batch nevertheless, so it is not sent again before it counts as lost.
+        # Registered first, because its outcomes may arrive before ``send_task`` returns. If that
+        # raises, Redis may still have the batch, so it is sent again only once it counts as lost.
         with self._lock:
-            sent = {ticket for ticket, _packed in checks}
-            self._batches[batch_id] = _SentBatch(sent, time.monotonic())
+            ticket_set = {ticket for ticket, _packed in checks}
+            self._batches[batch_id] = _SentBatch(ticket_set, time.monotonic())
         self._celery.send_task(
             broker.TASK,
             args=[base64.b64encode(sealed).decode()],
@@ -235,7 +235,7 @@ class QueueCarrier:
         return self._send(tickets[:half])
 
     def _packed(self, spec: CheckSpec) -> Any:
-        """The check in bytes; None if it cannot be packed: the others are sent without it."""
+        """The check in bytes; None if it cannot be packed. The others are sent without it."""
         try:
             return pack(spec)
         except Exception as fault:
@@ -249,7 +249,7 @@ class QueueCarrier:
             self._drop_finished()
             waiting = [batch for batch in self._batches.values() if batch.named_at is None]
             is_overdue = any(now - batch.sent_at > LOST_SECONDS for batch in waiting)
-        # A batch that no prober has taken may be waiting behind others; then there is no hurry.
+        # While batches wait in the queue, one that no prober has taken may be among them.
         is_empty = is_overdue and self._redis.llen(broker.queue_of(self.location)) == 0
         with self._lock:
             lost = [
@@ -318,32 +318,32 @@ class QueueCarrier:
         return True
 
     def _take(self, message: dict[str, Any], ahead: timedelta, now: datetime) -> None:
-        """Take the outcomes of a message. ``ahead``: how far its time was ahead of our clock."""
+        """Take the outcomes of a message. ``ahead``: how far its time is ahead of this clock."""
         with self._lock:
-            taken = [
+            expected = [
                 (check, outcome)
                 for ticket, outcome in message["outcomes"]
                 if (check := self._checks.pop(ticket, None)) is not None
             ]
-            offset = self._note_prober(message, ahead, len(taken))
+            offset = self._note_prober(message, ahead, len(expected))
             if not self._checks:
                 self._idle.notify_all()
-        for check, outcome in taken:
+        for check, outcome in expected:
             try:
                 self._finish(check, outcome, offset, now)
             except Exception as fault:
                 self._taking.tell(fault)  # the other outcomes are taken
 
-    def _note_prober(self, message: dict[str, Any], ahead: timedelta, taken: int) -> timedelta:
-        """Note the sign of a prober and of its batches. ``taken``: how many of its outcomes were
-        waited for. Returns how far the prober's clock is ahead.
+    def _note_prober(self, message: dict[str, Any], ahead: timedelta, expected: int) -> timedelta:
+        """Note the sign of life of a prober and of its batches. ``expected``: the number of its
+        outcomes that this checker waited for. Returns how far the prober's clock is ahead.
         """
         now, name = time.monotonic(), message["prober"]
-        before = self._probers.get(name)
-        clock = before.clock if before else Offset()
-        # The message was sent before it came: the prober's clock is ahead at least so far.
+        previous = self._probers.get(name)
+        clock = previous.clock if previous else Offset()
+        # The message was sent before it arrived, so the prober's clock is ahead by at least this.
         offset = timedelta(seconds=clock.bounds(ahead.total_seconds())[0])
-        checks = taken + (before.report.checks if before else 0)
+        checks = expected + (previous.report.checks if previous else 0)
         report = ProberReport(name, message["version"], offset, checks)
         self._probers[name] = _Prober(report, message["network_down"], now, clock)
         for batch_id in message["running"]:
@@ -361,8 +361,8 @@ class QueueCarrier:
         if result.monitor_id != check.spec.monitor_id:
             log.error("An outcome of monitor %s names another monitor.", check.spec.monitor_id)
             return
-        # The time is by our clock: the check started after it was submitted and before now,
-        # whatever the prober's clock shows.
+        # The time by the clock of this checker: the check started after it was submitted, and
+        # before now, whatever the prober's clock shows.
         at = min(max(result.checked_at - offset, check.submitted_at), now)
-        placed = replace(result, checked_at=at, location=self.location)
-        check.done(replace(outcome, result=placed))
+        dated = replace(result, checked_at=at, location=self.location)
+        check.done(replace(outcome, result=dated))
