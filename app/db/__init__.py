@@ -33,7 +33,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 BEST_EFFORT_SECONDS = 1.0
-BEST_EFFORT_AGAIN = 10.0  # pause after such a write failed: not every request is to wait for it
+BEST_EFFORT_AGAIN = 10.0  # the pause after a failed write, so that not every request waits
 NOT_STORED = "%s was not stored; all else went on. %s If this is logged again, run: wakeful doctor"
 _BEST_EFFORT = "wakeful.best_effort"
 _PAUSES = "wakeful.pauses"
@@ -75,7 +75,7 @@ def prepare_engine(engine: Engine, cache_kb: int = CACHE_KB) -> None:
     if engine.dialect.name == "sqlite":
         prepare_sqlite(engine, cache_kb)
     else:
-        from app.db import postgres  # psycopg takes 9 MB, which users of SQLite need not have
+        from app.db import postgres  # here, because psycopg takes 9 MB
 
         postgres.prepare(engine)
     event.listen(engine, "handle_error", drop_unusable)
@@ -91,10 +91,9 @@ def writing() -> Iterator[DbSession]:
     """A write transaction on ``db.session``: committed whole, or rolled back when anything raises.
 
     It takes SQLite's write lock at its start, so what is read inside cannot change before it is
-    written. Anything read before belongs to an older transaction, which ends here. Within another
-    ``writing()`` it joins that one: its writes are committed or rolled back with the outer ones. A
-    process that has held the lock for long waits first, so that others get it
-    (``app/db/locks.py``).
+    written. Rows that were read before belong to an older transaction, which ends here. Within
+    another ``writing()`` it joins that transaction. A process that has held the lock for long waits
+    first, so that other processes get it (``app/db/locks.py``).
     """
     session = db.session
     if is_writing():
@@ -128,17 +127,17 @@ def _or_rolled_back(session: DbSession) -> Iterator[None]:
 
 def _pausing(take: Callable[[], object]) -> AbstractContextManager[None]:
     if db.engine.dialect.name != "sqlite":
-        take()  # a server gives its locks in the order in which they were asked for
+        take()  # PostgreSQL gives locks in the order of the requests
         return nullcontext()
     pauses: Pauses = current_app.extensions.setdefault(_PAUSES, Pauses())
     return pauses.around(take)
 
 
 def best_effort(what: str, write: Callable[[], T]) -> T | None:
-    """Do a write that a reader causes, such as the last use of a key; returns None if it fails.
-    ``what`` is written, as the subject of a sentence.
+    """Do a write that a read causes, such as the last use of a key; returns None if it fails.
+    ``what``: the written value, as the subject of a sentence.
 
-    Reading must work while the disk is full or somebody else holds the lock, and without a wait.
+    Reading must work without a wait while the disk is full or another process holds the lock.
     """
     not_before: float = current_app.extensions.get(_BEST_EFFORT, float("-inf"))
     if time.monotonic() < not_before:

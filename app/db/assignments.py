@@ -35,7 +35,7 @@ _SPEC_COLUMNS = (
 )  # fmt: skip
 
 _NEW = ("monitor_id", "location_id", AssignmentRow.generation.name, "blind", "failures")
-# Built once: asked for each batch of results.
+# Built once, because each batch of results runs it.
 _OF_EACH = select(
     AssignmentRow.monitor_id, AssignmentRow.location_id, AssignmentRow.generation,
     AssignmentRow.scheduled_at, AssignmentRow.checked_at, AssignmentRow.verdict,
@@ -169,7 +169,7 @@ def _read(statement: Select[Any], place: int) -> list[Assigned]:
 
 def _newest(monitor_ids: Sequence[int], place: int) -> dict[int, int]:
     """The times (ms) of the newest results in this place. If a damaged file cannot be read, there
-    are none, and monitors are checked all the same: a check may then be repeated.
+    are none; a check may then be repeated.
     """
     try:
         return latest.in_place(monitor_ids, place, datetime.now(UTC))
@@ -181,7 +181,7 @@ def _newest(monitor_ids: Sequence[int], place: int) -> dict[int, int]:
 
 
 def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:
-    """The check specs of these monitors; unknown ids are left out. ``fault`` of a spec says if a
+    """The check specs of these monitors; unknown ids are left out. A spec has a ``fault`` if a
     field of its monitor cannot be read.
     """
     if not monitor_ids:
@@ -192,8 +192,8 @@ def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:
 
 
 def of_each(session: AnySession, monitor_ids: Collection[int]) -> dict[int, dict[int, Any]]:
-    """The rows of each monitor's assignments, by place. Call it with the monitors' state rows
-    locked: a statement after that sees what was committed while the lock waited.
+    """The rows of each monitor's assignments, by place. Lock the monitors' state rows first: then
+    this statement sees the changes that were committed while the lock waited.
     """
     by_monitor: dict[int, dict[int, Any]] = {id: {} for id in monitor_ids}
     for row in session.execute(_OF_EACH, {"ids": list(by_monitor)}):
@@ -202,22 +202,22 @@ def of_each(session: AnySession, monitor_ids: Collection[int]) -> dict[int, dict
 
 
 def places(names: Collection[str]) -> dict[str, int]:
-    """The row ids of these places; unknown names are left out. Nobody deletes them before the
-    transaction ends.
+    """The row ids of these places; unknown names are left out. The places cannot be deleted until
+    the transaction ends.
     """
     return {row.name: row.id for row in db.session.execute(_PLACES, {"names": list(names)})}
 
 
 def assign(session: AnySession, monitor_id: int, place_ids: Collection[int], now: datetime) -> bool:
-    """Check a monitor from these places and no others; returns whether that is a change. A new
-    place's first check is due at once.
+    """Assign a monitor to these places only; returns whether that is a change. The first check of a
+    new place is due at once.
     """
-    before = set(
+    assigned_ids = set(
         session.scalars(
             select(AssignmentRow.location_id).where(AssignmentRow.monitor_id == monitor_id)
         )
     )
-    removed, new = before - set(place_ids), set(place_ids) - before
+    removed, new = assigned_ids - set(place_ids), set(place_ids) - assigned_ids
     if removed:
         session.execute(
             delete(AssignmentRow).where(
@@ -229,8 +229,8 @@ def assign(session: AnySession, monitor_id: int, place_ids: Collection[int], now
 
 
 def assign_new(session: AnySession, added: Mapping[int, Collection[int]], now: datetime) -> None:
-    """Check monitors from more places: ``added`` has those of each by its id, all new for it."""
-    # A generation that no earlier row of this pair had: a check of that row may still be running.
+    """Assign monitors to more places: ``added`` has the new places of each monitor by its id."""
+    # The generation must be new: a check of an earlier row of this pair may still be running.
     generation = to_ms(now)
     rows = [(id, place, generation, False, 0) for id, new in added.items() for place in sorted(new)]
     bulk_insert(session, AssignmentRow, _NEW, rows)
@@ -268,7 +268,7 @@ def _spec(row: Any) -> CheckSpec:
 
 @lru_cache(maxsize=1_000)
 def _shared(text: str) -> str:
-    """The same object for equal texts: of ten thousand monitors, most have the same three."""
+    """The same object for equal texts, which saves memory: most monitors have the same ones."""
     return text
 
 

@@ -16,7 +16,7 @@ from app.db.tables import AssignmentRow, CauseCodeRow, PlaceRow, ResultRow
 from app.db.types import VERDICT_NUMBERS, from_ms, to_ms
 from app.records import GOOD_VERDICTS, Verdict
 
-# Built once: an outage of thousands runs it for each monitor, and building takes longer than that.
+# Built once: an outage of thousands of monitors runs it for each, and building it takes longer.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _LAST = (
     select(ResultRow.monitor_id, ResultRow.location_id, func.max(ResultRow.at).label("at"))
@@ -37,7 +37,7 @@ _NEWEST = (
         and_(
             _LAST.c.monitor_id == AssignmentRow.monitor_id,
             _LAST.c.location_id == PlaceRow.id,
-            # It was checked since it was resumed, or since its target or check changed.
+            # Only if the place has checked the monitor since it was resumed or changed
             AssignmentRow.checked_at.is_not(None),
         ),
     )
@@ -57,8 +57,8 @@ _NEWEST = (
 
 @dataclass(frozen=True, slots=True)
 class NewestCheck:
-    """A place of a monitor and its newest result; all of that is None without one.
-    ``last_at``: when it was checked last, however long ago that was.
+    """A place of a monitor, and fields of its newest result, which are None without one.
+    ``last_at``: when it was checked last, however long ago.
     """
 
     place_id: int
@@ -116,7 +116,9 @@ class PlaceTimes:
 def averages(
     session: AnySession, monitor_id: int, start_ms: int, count: int, width_ms: int
 ) -> list[tuple[str, int, int]]:
-    """Name of the place, number of the bucket, average response time of its good checks there."""
+    """The average response times of good checks, with the name of the place and the number of the
+    bucket.
+    """
     end_ms = start_ms + count * width_ms
     bucket = ((ResultRow.at - start_ms) // width_ms).label("bucket")
     summed = session.execute(
@@ -128,7 +130,7 @@ def averages(
             ResultRow.verdict.in_(GOOD_VERDICTS),
             ResultRow.response_time.is_not(None),
         )
-        # By name: PostgreSQL takes the same expression with other parameters for another one.
+        # By the name of the column: to PostgreSQL, the expression with other parameters differs.
         .group_by(ResultRow.location_id, literal_column("bucket"))
     ).all()
     sums: defaultdict[tuple[int, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
@@ -140,9 +142,9 @@ def averages(
         if verdict in good and response_time is not None
     )
     for place, number, total, checks in chain(summed, each):
-        before = sums[place, number]
-        sums[place, number] = before[0] + int(total or 0), before[1] + checks
-    # Not a join: SQLite would sum once for each place.
+        earlier = sums[place, number]
+        sums[place, number] = earlier[0] + int(total or 0), earlier[1] + checks
+    # A separate query, because with a join SQLite sums once for each place.
     rows = session.execute(select(PlaceRow.id, PlaceRow.name))
     names = {row.id: row.name for row in rows}
     return [

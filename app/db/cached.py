@@ -1,5 +1,5 @@
-"""Caches of what was read from the database: while its version is the same, while its stored values
-are, within one transaction, or for some seconds.
+"""Caches of values that were read from the database: until their version or their stored values
+change, until the transaction ends, or for some seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ONCE = "once"
 
 def cached_for(seconds: float, name: str, read: Callable[[], T]) -> T:
     """The value that ``read`` returns, cached for ``seconds`` in this application under ``name``.
-    One thread reads; others that ask meanwhile wait for it.
+    While one thread reads, others wait for its value.
     """
     fresh: tuple[TTLCache[str, T], threading.Lock] = TTLCache(1, seconds), threading.Lock()
     cache, guard = current_app.extensions.setdefault(name, fresh)
@@ -35,15 +35,16 @@ def cached_for(seconds: float, name: str, read: Callable[[], T]) -> T:
 
 
 class Cached(Generic[T]):
-    """Values of at most ``most`` monitors; the least recently used go first. Safe between threads.
+    """Values of at most ``max_monitors`` monitors; the least recently used are dropped first. Safe
+    between threads.
 
     A value is cached until its version changes. The version of a monitor's sums is
-    ``sums_version``, which each writing of them raises. It is read before the sums: sums that are
-    newer than their version are read again, older ones would stay.
+    ``sums_version``, which each write of sums raises. Read the version before the sums: sums that
+    are newer than their version are only read again, but older ones would stay in the cache.
     """
 
-    def __init__(self, most: int) -> None:
-        self._cache: LRUCache[tuple[int, Hashable], tuple[Hashable, T]] = LRUCache(most)
+    def __init__(self, max_monitors: int) -> None:
+        self._cache: LRUCache[tuple[int, Hashable], tuple[Hashable, T]] = LRUCache(max_monitors)
         self._guard = threading.Lock()
 
     def read(
@@ -73,11 +74,10 @@ class Cached(Generic[T]):
 
 
 def stored(columns: Sequence[Column[Any]]) -> tuple[ColumnElement[Any], ...]:
-    """The columns, to be selected as the driver gives them, under names of their own.
+    """The columns without the conversion by their types, with other names.
 
-    A list reads the same thirty columns of a hundred monitors again and again. The values that
-    their types make of them depend on the stored values alone, and may be cached with these as the
-    key.
+    A list reads the same thirty columns of a hundred monitors again and again. A converted value
+    depends only on the stored one, so it may be cached under that.
     """
     return tuple(
         type_coerce(column, NullType()).label(f"stored_{column.name}") for column in columns
@@ -86,7 +86,7 @@ def stored(columns: Sequence[Column[Any]]) -> tuple[ColumnElement[Any], ...]:
 
 @lru_cache(maxsize=8)
 def reading(columns: tuple[Column[Any], ...], dialect: Dialect) -> Callable[[Values], Values]:
-    """A function from stored values to those that a statement of the columns returns."""
+    """A function that converts stored values to those that a statement of the columns returns."""
     types = [column.type.dialect_impl(dialect) for column in columns]
     readers = [type_.result_processor(dialect, None) for type_ in types]
 
@@ -100,10 +100,10 @@ def reading(columns: tuple[Column[Any], ...], dialect: Dialect) -> Callable[[Val
 
 
 def of_transaction() -> dict[str, Any]:
-    """A cache of what the present transaction has read, by name; empty in the next one, so that the
-    next request sees what others have written. Several parts of the store serve one page, and each
-    needs the maintenance windows and the row of the monitor. A writer gets a cache that nobody
-    shares: what it has read may change before its transaction ends.
+    """A cache for the present transaction, by name; several parts of the store serve one page, and
+    each needs the maintenance windows and the row of the monitor. The next transaction begins with
+    an empty cache, so that it sees the writes of others. A writer gets a new cache at each call,
+    because its transaction may change what it has read.
     """
     if is_writing():
         return {}

@@ -1,9 +1,9 @@
 """The change feed: ascending numbers of changes, each with the monitor that checkers must reload.
 
-Whatever changes a monitor calls ``note`` in the same transaction. The rows are written just before
+Code that changes a monitor calls ``note`` in the same transaction. The rows are written just before
 it commits, under a lock on PostgreSQL, so that numbers become visible in order: a reader that has
-seen number 6 never misses a 5 that commits later. Nothing else is locked after that, so the lock
-cannot cause a deadlock. SQLite has only one writer at a time anyway.
+seen number 6 never misses a 5 that commits later. The transaction takes no lock after this one, so
+it cannot cause a deadlock. SQLite has only one writer at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _NEWEST = select(func.max(ChangeRow.__table__.c.id))
 _NOTED = "wakeful.changes"
 _AT_LAST = "wakeful.changes.before_commit"
 MAX_FOLLOWED = 5000  # changes in one read
-# Between two looks of a checker that is not woken; one that is looks no sooner again either.
+# Between two reads of the feed by a checker that cannot be woken. A checker that was woken does not
+# read it sooner again either.
 LOOK_SECONDS = 0.5
 
 
@@ -36,8 +37,8 @@ def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
 
 
 def before_commit(session: Session | scoped_session[Any], call: Callable[[], object]) -> None:
-    """Call this just before the transaction commits: results of shard owners that have not read its
-    changes yet can no longer be stored then. Only for a transaction that notes a change.
+    """Call ``call`` just before the transaction commits. At that time, owners of shards that have
+    not read its changes yet can store no more results. Only for a transaction that notes a change.
     """
     session.info.setdefault(_AT_LAST, []).append(call)
 
@@ -77,8 +78,8 @@ def newest_of(session: AnySession) -> int:
 
 
 def following(session: AnySession, number: int) -> Sequence[tuple[int, int]] | None:
-    """All changes after ``number``, in the caller's transaction. None if they are too
-    many, or if ``number`` is not stored, as after the restore of a backup.
+    """All changes after ``number``, read in the caller's transaction. None if there are too many,
+    or if ``number`` is not stored, as after the restore of a backup.
     """
     changes = _from(session, number, MAX_FOLLOWED)
     if len(changes) == MAX_FOLLOWED or (number and (not changes or changes[0][0] != number)):
@@ -100,8 +101,8 @@ def _from(session: AnySession, number: int, limit: int) -> Sequence[tuple[int, i
 
 
 def trim(before: datetime, after: datetime) -> None:
-    """Delete the changes before ``before`` and after ``after`` (which a wrong clock wrote), but not
-    the newest: the next number is counted from it.
+    """Delete the changes before ``before``, and those after ``after``, which a wrong clock wrote.
+    The newest change stays, because the next number follows its number.
     """
     with writing() as session:
         last = session.scalar(select(func.max(ChangeRow.id))) or 0

@@ -1,8 +1,8 @@
 """The connections of the database: how they are opened, their time limits, and which are dropped.
 
-A database that is away, stuck or full ends a wait with an error. No wait is endless: the kernel
-gives up on a peer that answers nothing, but a peer that acknowledges each packet without answering
-(a stopped pooler) looks alive to it, so each statement has a time limit here too.
+A wait for a database that is away, stuck or full ends with an error. The kernel ends a connection
+whose peer sends nothing. But a stopped pooler still acknowledges packets, so each statement has a
+time limit here too.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from app.i18n import N_, _
 
 BUSY_TIMEOUT_MS = 10_000
 ANSWER_SECONDS = 15.0  # for a statement on PostgreSQL, unless it sets its own limit
-# How much of an SQLite file a connection caches: small for processes that write a row here and
-# there, large for all others. A checker has three connections, and its memory grew with the file.
+# The part of an SQLite file that a connection caches: small for processes that write single rows,
+# such as a checker with its three connections; large for all others.
 SMALL_CACHE_KB, CACHE_KB = 4_000, 32_000
-IDLE_MS = 10_000  # after which PostgreSQL ends an idle transaction that holds locks of others' work
-LIMITED = "limited"  # in the info of a connection: it has this limit for all of its transactions
-POOL_SECONDS = 5.0  # how long a thread waits until another gives a connection back
+IDLE_MS = 10_000  # after this, PostgreSQL ends an idle transaction, whose locks stop others
+LIMITED = "limited"  # a key in the info of a connection: its limit for all transactions
+POOL_SECONDS = 5.0  # how long a thread waits for a free connection
 
-# The file became read-only or its disk failed while a connection was being opened: SQLite never
-# opens it again by itself, so the connection would fail for ever.
+# If the file was read-only or its disk failed while a connection was opened, the connection fails
+# for ever, because SQLite never opens the file again.
 _UNUSABLE_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
 ABSENT = N_(
     "No database exists at %(path)s. Put it back, or create a new one: wakeful db upgrade --new"
@@ -43,7 +43,7 @@ EMPTY = N_(
     "The database at %(path)s is empty. Put the right one there, or prepare this one for use: "
     "wakeful db upgrade --new"
 )
-# The server became a standby: another one takes writes now.
+# The server became a standby; another one accepts writes now.
 _READ_ONLY_SERVER = "25006"
 
 _patience: ContextVar[float | None] = ContextVar("patience", default=ANSWER_SECONDS)
@@ -51,40 +51,38 @@ _creating: ContextVar[bool] = ContextVar("creating", default=False)
 
 
 class NoDatabase(sqlite3.OperationalError):
-    """Where the SQLite database should be, there is none. Its text is a sentence for people."""
+    """The SQLite database does not exist, or is empty. The text is a sentence for people."""
 
     sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
     sqlite_errorname = "SQLITE_CANTOPEN"
 
 
 class NotCurrent(Exception):
-    """The server answers, but its tables are not those of this version. Its text is a sentence for
-    people.
-    """
+    """The server answers, but its tables are of another version. The text is a sentence."""
 
 
 @contextmanager
 def creating() -> Iterator[None]:
-    """In this block, a missing SQLite database is created. Elsewhere it never is: a file that was
-    moved away would be replaced by an empty one, and the installation split in two.
+    """Within it, a missing SQLite database is created. Elsewhere it is not: an empty file would
+    take the place of one that was moved away, and the installation would have two databases.
     """
-    before = _creating.set(True)
+    token = _creating.set(True)
     try:
         yield
     finally:
-        _creating.reset(before)
+        _creating.reset(token)
 
 
 @contextmanager
 def patience(seconds: float | None) -> Iterator[None]:
-    """In this block, a statement may take so many seconds (None: any time), and so may waiting for
+    """Within it, a statement may take this many seconds (None: any time), and so may a wait for
     SQLite's lock, up to the busy timeout. For this thread only.
     """
-    before = _patience.set(seconds)
+    token = _patience.set(seconds)
     try:
         yield
     finally:
-        _patience.reset(before)
+        _patience.reset(token)
 
 
 def statement_seconds() -> float | None:
@@ -92,7 +90,7 @@ def statement_seconds() -> float | None:
     return _patience.get()
 
 
-# The log of a failed statement must not contain its values: password hashes, addresses, texts.
+# The log of a failed statement must not have its values, such as password hashes and addresses.
 _PRIVATE = {"hide_parameters": True}
 
 
@@ -108,10 +106,10 @@ def pool_options(url: str) -> dict[str, Any]:
     """The options with which the engine of this database is made."""
     if url.partition("?")[0] in ("sqlite://", "sqlite:///:memory:"):
         return _PRIVATE
-    # With the pool's 5, one for each thread of the web server that waits for no slot. The one
-    # that was used last is used next: its caches have the statements and pages.
+    # With the 5 of the pool, one for each thread of the web server that waits for no slot. The last
+    # used connection is used next, because its caches have the statements and pages.
     options = _PRIVATE | {"pool_timeout": POOL_SECONDS, "max_overflow": 15, "pool_use_lifo": True}
-    # A connection that was cut while nobody used it is found before it is used.
+    # A ping before each use finds a connection that broke while nobody used it.
     return options | {"pool_pre_ping": True} if url.startswith("postgresql") else options
 
 
@@ -129,7 +127,7 @@ def _is_unusable(fault: BaseException | None) -> bool:
 
 
 def primary_code(fault: BaseException | None) -> int | None:
-    """SQLite's result code without its extension; None for what is not of SQLite."""
+    """SQLite's result code without its extension; None for any other fault."""
     code: int | None = getattr(fault, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
@@ -146,11 +144,11 @@ def prepare_sqlite(engine: Engine, cache_kb: int) -> None:
 
     @event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _record: Any) -> None:
-        # The driver's own BEGIN comes late and is always deferred: two writers that both read first
-        # then fail with "database is locked" at once, without waiting for the busy timeout.
+        # The BEGIN of the driver comes late and is always deferred: of two writers that both read
+        # first, one fails with "database is locked" at once, without the busy timeout.
         connection.isolation_level = None
         connection.text_factory = decoded
-        # SQLite's own lower() folds ASCII alone.
+        # lower() of SQLite folds only ASCII.
         connection.create_function("casefold", 1, str.casefold, deterministic=True)
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={_busy_ms()}")
@@ -167,8 +165,8 @@ def prepare_sqlite(engine: Engine, cache_kb: int) -> None:
     def _begin(connection: Connection) -> None:
         wait = _busy_ms()
         driver: Any = connection.connection.driver_connection
-        # These two do not touch the file, so they cannot fail as a statement does: without
-        # SQLAlchemy they take a tenth of the time, and each request has some.
+        # These two statements do not touch the file, so they need no error handling by SQLAlchemy.
+        # Without it they take a tenth of the time, and each request has some.
         if connection.info.get("busy_ms") != wait:
             driver.execute(f"PRAGMA busy_timeout={wait}")
             connection.info["busy_ms"] = wait
@@ -179,14 +177,14 @@ def prepare_sqlite(engine: Engine, cache_kb: int) -> None:
 
 
 def file_of(engine: Engine) -> str | None:
-    """The path of the database; None in memory, and for one that is named as a URI of SQLite's."""
+    """The path of the database; None if it is in memory, or named by a URI of SQLite."""
     name = engine.url.database or ":memory:"
     return None if name == ":memory:" or name.startswith("file:") else os.path.abspath(name)
 
 
 def _keep_to_file(engine: Engine, path: str) -> None:
     """Open the file without creating it, and drop connections to a file that was moved, deleted or
-    replaced: writes to it would be lost unnoticed.
+    replaced, to which writes would be lost.
     """
 
     @event.listens_for(engine, "do_connect")
@@ -208,15 +206,16 @@ def _keep_to_file(engine: Engine, path: str) -> None:
 
     @event.listens_for(engine, "handle_error")
     def _close_idle(context: ExceptionContext) -> None:
-        """The connections of a process share what SQLite has open: a new one can write only when
-        the last one that cannot is gone. Close those in the pool now; ``_close`` closes the rest.
+        """Close the connections in the pool; ``_close`` closes the others. All connections of a
+        process share the files that SQLite has open: a new one can write only after all unusable
+        ones are closed.
         """
         nonlocal unusable_at
         if _is_unusable(context.original_exception):
             unusable_at = time.monotonic()
             engine.dispose()
             cursor = getattr(context.execution_context, "cursor", None)
-            if cursor is not None:  # the exception keeps it, and with it the connection open
+            if cursor is not None:  # the exception refers to it, which keeps the connection open
                 cursor.close()
 
     @event.listens_for(engine, "checkin")
@@ -234,7 +233,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _is_missing(path: str) -> bool:
-    """Whether there is no file. In a folder that we may not read, it counts as there."""
+    """Whether there is no file. In a folder without permission to read, it counts as existing."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -250,10 +249,10 @@ def _busy_ms() -> int:
 
 
 def _write_ahead(cursor: sqlite3.Cursor) -> None:
-    """Turn WAL on, or find it on.
+    """Turn WAL on, if it is off.
 
-    If another process turns it on at the same moment, SQLite says "locked" without waiting for the
-    busy timeout; the first start of two processes on one new file would fail.
+    If another process does so at the same moment, SQLite fails with "locked" at once, without the
+    busy timeout. Then the first start of two processes on a new file would fail.
     """
     patient = Retrying(
         retry=retry_if_exception(lambda fault: primary_code(fault) == sqlite3.SQLITE_BUSY),

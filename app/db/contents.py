@@ -45,8 +45,8 @@ def is_facts(data: Any) -> bool:
 
 
 def is_check(data: Any) -> bool:
-    """One check of an incident's evidence. What ``app/rules/what_changed.py`` compares is as
-    Wakeful writes it, or missing.
+    """One check of an incident's evidence. The values that ``app/rules/what_changed.py`` compares
+    have the right types, or are missing.
     """
     if not _is_figures(data):
         return False
@@ -65,7 +65,7 @@ def is_check(data: Any) -> bool:
 
 
 def _is_figures(data: Any) -> bool:
-    """When a check was made, and how long it took; or what is usual."""
+    """The time and durations of a check, or the usual durations."""
     if not isinstance(data, dict):
         return False
     at, timings = data.get("checked_at"), data.get("timings") or {}

@@ -30,17 +30,17 @@ def while_used(file: str, copy: Path) -> None:
         closing(sqlite3.connect(file)) as source,
         closing(sqlite3.connect(unfinished)) as to,
     ):
-        # Half the time: each piece would be brought to the disk by itself.
+        # This halves the time: otherwise each page is synced separately.
         to.execute("PRAGMA synchronous=OFF")
         source.backup(to)
 
 
 def while_locked(file: str, copy: Path) -> None:
-    """Copy a database whose write lock the caller holds, without a change of its own yet. Raises
-    OSError and sqlite3.Error; then there is no copy.
+    """Copy a database whose write lock the caller holds and which the caller has not changed yet.
+    Raises OSError and sqlite3.Error; then there is no copy.
 
-    A checkpoint may go on meanwhile: it writes into the file what the write-ahead log has, and
-    nobody can restart the log. So file and log together are the database at each moment of it.
+    A checkpoint may run at the same time: it moves the content of the write-ahead log into the
+    file. Nobody can restart the log, so file and log together are always the whole database.
     """
     with _placed(copy) as unfinished:
         _clone_or_copy(Path(file), unfinished)
@@ -70,7 +70,7 @@ def _placed(copy: Path) -> Iterator[Path]:
 
 
 def _remove(unfinished: Path) -> None:
-    """Its log is deleted too: the log of an unfinished copy would destroy the next one."""
+    """Delete an unfinished copy and its log, which would destroy the next copy."""
     for name in ("", "-wal", "-shm", "-journal"):
         Path(f"{unfinished}{name}").unlink(missing_ok=True)
 
@@ -84,7 +84,7 @@ def _to_disk(path: Path) -> None:
 
 
 def _clone_or_copy(file: Path, copy: Path) -> None:
-    """Clone the file if the file system can: that takes no time and no room. Else copy it."""
+    """Clone the file if the file system can, which takes no time and no space; else copy it."""
     if _cp("always", file, copy):
         check_room(file.stat().st_size, copy.parent)
         if fault := _cp("never", file, copy):
@@ -92,7 +92,7 @@ def _clone_or_copy(file: Path, copy: Path) -> None:
 
 
 def check_room(needed: int, folder: Path) -> None:
-    """Raises OSError unless so many bytes are free."""
+    """Raises OSError unless this many bytes are free."""
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(
@@ -101,12 +101,12 @@ def check_room(needed: int, folder: Path) -> None:
 
 
 def _cp(clone: str, file: Path, copy: Path) -> str:
-    """Run ``cp``; returns what it complains of, "" if nothing.
+    """Run ``cp``; returns its error message, or "".
 
-    A process of its own: if this one closed the database's file, it would lose all locks that
-    SQLite has on it.
+    It is a separate process: if this process closed the file of the database, it would lose all
+    locks that SQLite has on it.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [shutil.which("cp") or "cp", f"--reflink={clone}", "--", str(file), str(copy)],
         env=for_program({"LC_ALL": "C"}),
         stdin=subprocess.DEVNULL,
@@ -115,4 +115,4 @@ def _cp(clone: str, file: Path, copy: Path) -> str:
         errors="replace",
         check=False,
     )
-    return done.stderr.strip().removeprefix("cp: ") or str(done.returncode or "")
+    return process.stderr.strip().removeprefix("cp: ") or str(process.returncode or "")

@@ -21,7 +21,7 @@ _EDGES: Any = MonitorDependencyRow.__table__
 _SPANS: Any = UnreachableRow.__table__
 _MONITOR: Any = MonitorRow.__table__
 _IDS: Any = bindparam("ids", expanding=True)
-# Built once: asked for each batch of results.
+# Built once, because each batch of results runs them.
 _UP = select(_EDGES.c.monitor_id, _EDGES.c.parent_id).where(_EDGES.c.monitor_id.in_(_IDS))
 _DOWN = select(_EDGES.c.parent_id, _EDGES.c.monitor_id).where(_EDGES.c.parent_id.in_(_IDS))
 _IN_ORDER = _UP.order_by(_EDGES.c.monitor_id, _EDGES.c.position)
@@ -64,7 +64,7 @@ def parents(session: AnySession, ids: Collection[int]) -> dict[int, list[int]]:
 
 
 def parents_of(monitor_id: Any) -> ScalarSelect[Any]:
-    """SQL for what a monitor depends on directly, which ``parents_in`` reads."""
+    """SQL for the direct parents of a monitor, as a text that ``parents_in`` reads."""
     entry = cast(_EDGES.c.position, String) + ":" + cast(_EDGES.c.parent_id, String)
     chosen = select(func.aggregate_strings(entry, ","))
     return chosen.where(_EDGES.c.monitor_id == monitor_id).scalar_subquery()
@@ -77,17 +77,17 @@ def parents_in(text: str | None) -> list[int]:
 
 
 def above(session: AnySession, ids: Collection[int]) -> dict[int, set[int]]:
-    """All that each of these monitors is reached through: its parents, and theirs."""
+    """The ancestors of each of these monitors: its parents, their parents, and so on."""
     return _closure(session, _UP, ids)
 
 
 def below(session: AnySession, ids: Collection[int]) -> dict[int, set[int]]:
-    """All monitors that are reached through each of these."""
+    """The descendants of each of these monitors: all monitors that are reached through it."""
     return _closure(session, _DOWN, ids)
 
 
 def choose(session: AnySession, monitor_id: int, parent_ids: Sequence[int]) -> None:
-    """Let a monitor depend on these, and on no others. What may be chosen is checked before."""
+    """Let a monitor depend on these parents only. The caller has checked them."""
     session.execute(delete(_EDGES).where(_EDGES.c.monitor_id == monitor_id))
     rows = [
         {"monitor_id": monitor_id, "parent_id": parent, "position": position}
@@ -98,19 +98,19 @@ def choose(session: AnySession, monitor_id: int, parent_ids: Sequence[int]) -> N
 
 
 def _closure(session: AnySession, statement: Any, ids: Collection[int]) -> dict[int, set[int]]:
-    """All that each of ``ids`` leads to, by as many steps as there are; without ids that lead
-    nowhere. Mostly no monitor depends on another, and this is one statement.
+    """The ids that each of ``ids`` leads to, in any number of steps; without ids that lead nowhere.
+    In most installations no monitor depends on another, so this is one statement.
     """
     edges: dict[int, list[int]] = {}
-    asked: set[int] = set()
+    visited: set[int] = set()
     front = set(ids)
     while front:
-        asked |= front
-        reached = set()
+        visited |= front
+        targets = set()
         for near, far in _edges(session, statement, front):
             edges.setdefault(near, []).append(far)
-            reached.add(far)
-        front = reached - asked
+            targets.add(far)
+        front = targets - visited
     return {id: _reached(edges, id) for id in ids if id in edges}
 
 
@@ -120,7 +120,7 @@ def _edges(session: AnySession, statement: Any, ids: Iterable[int]) -> Iterator[
 
 
 def among(session: AnySession, statement: Any, ids: Iterable[int]) -> Iterator[int]:
-    """The ids that a ``statement`` of one column selects of these, which may be many."""
+    """The ids among these, which may be many, that a ``statement`` of one column selects."""
     return (id for (id,) in _edges(session, statement, ids))
 
 
@@ -172,10 +172,10 @@ def _overlap(span: Any, incident: Any) -> bool:
 
 
 def behind(session: AnySession, incidents: Iterable[Any]) -> dict[int, list[AffectedMonitor]]:
-    """The monitors that cannot be reached while these incidents open, by the incident's id: those
-    that have failed, and all others below that no check has seen good since the last failing check
-    of the incident. One that was good just before it may not have been checked since it broke.
-    ``incidents``: as for ``affected``.
+    """The monitors that cannot be reached when these incidents open, by the incident's id: those
+    that have failed, and all others below without a good check since the last failing check of the
+    incident. Those may not have been checked since the outage began. ``incidents``: as for
+    ``affected``.
     """
     incidents = list(incidents)
     behind_each = affected(session, incidents)

@@ -1,4 +1,6 @@
-"""Translate database errors into ``Unavailable``: a sentence, when to retry, was it written."""
+"""Translate database errors into ``Unavailable``: a sentence, the pause before a retry, and whether
+the write is certainly undone.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ FAILING = N_("The disk that the database is on does not work. Check its file, fo
 _SQLITE = {
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_LOCKED: BUSY,
-    sqlite3.SQLITE_PROTOCOL: BUSY,  # somebody holds the locks of its WAL: "locking protocol"
+    sqlite3.SQLITE_PROTOCOL: BUSY,  # "locking protocol": the locks of the WAL are held
     sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_PERM: READ_ONLY,
     sqlite3.SQLITE_FULL: FULL,
@@ -49,7 +51,7 @@ _POSTGRES = {"53100": FULL, "25006": READ_ONLY}  # by SQLSTATE
 
 
 class _NoAnswer(Unavailable):
-    """A database server that does not say why it cannot be used."""
+    """A database server cannot be used, and gives no reason."""
 
 
 def unavailable(fault: BaseException) -> Unavailable | None:
@@ -61,7 +63,7 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     code = primary_code(fault.orig)
     if code is not None:
         sentence = _of_sqlite(fault.orig, code)
-        # SQLite runs in this process: what it did not commit was not written.
+        # SQLite runs in this process, so a failed commit has written nothing.
         if sentence and code in _DAMAGE:
             return Unavailable(sentence, unsent=True, passes=False)
         return Unavailable(sentence, RETRY_SECONDS, unsent=True) if sentence else None
@@ -85,8 +87,8 @@ def passes(fault: BaseException) -> bool:
 
 
 def is_server_away(fault: BaseException) -> bool:
-    """Whether a database server does not answer or lets nobody in. It may start after Wakeful; an
-    SQLite file that cannot be opened at the start is for people to look at.
+    """Whether a database server does not answer, or refuses connections: it may start after
+    Wakeful. False for an SQLite file, which a person must repair.
     """
     driver = getattr(fault, "orig", None)
     return driver is not None and not isinstance(driver, sqlite3.Error) and passes(fault)
@@ -125,7 +127,7 @@ def sentence_of(fault: Exception) -> str:
 
 
 def cause_of(fault: Exception) -> str:
-    """``sentence_of`` for the log, if nobody is to try again."""
+    """``sentence_of`` for the log, without the advice to try again."""
     return sentence_of(fault).removesuffix(_(AGAIN))
 
 
@@ -140,15 +142,15 @@ def tell(log: logging.Logger, what: str, fault: Exception) -> None:
     if cause is None:
         log.error("%s", what, exc_info=fault)
         return
-    # The part itself tries again, and nobody else is to.
+    # The caller tries again, so the advice to do so is removed.
     sentence = f"{what} {str(cause).removesuffix(_(AGAIN))}"
     _lasting(log).error("%s", sentence, topic=sentence)
 
 
 @contextmanager
 def isolated(log: logging.Logger, what: str) -> Iterator[None]:
-    """One of several pieces of work: its fault is logged and stops no other. If waiting helps, the
-    database's fault is raised, as all of them have it.
+    """One of several steps, whose fault is logged and stops no other step. A fault of the database
+    that passes is raised, because the other steps would fail too.
     """
     try:
         yield

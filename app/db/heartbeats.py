@@ -20,17 +20,17 @@ from app.rules.clocks import believable
 from app.secret_keys import keys_of, mark_of
 
 CHECKER, WORKER = "checker", "worker"
-WEB = "web"  # one for all web processes: one of them can take pings
-DEADLINES = "deadlines"  # who watches the deadlines of heartbeats; has none, and is woken
-AGENT = "agent"  # the server that takes its results writes its heartbeat
-PROBE = "probe"  # written to find out whether the database accepts writes
+WEB = "web"  # one heartbeat for all web processes: one of them can take pings
+DEADLINES = "deadlines"  # the role of the watch over deadlines, only for wake-ups
+AGENT = "agent"  # written by the server that gets its results
+PROBE = "probe"  # written to test whether the database accepts writes
 # A checker writes one every 2 s (alone in its place: 5 s), a worker every 15 s. After this time it
 # counts as dead or stuck.
 SILENT_AFTER = {CHECKER: timedelta(seconds=20), WORKER: timedelta(seconds=45)}
-KEPT_FOR = timedelta(days=1)
+RETENTION = timedelta(days=1)
 
 _COLUMNS: Any = HeartbeatRow.__table__.c
-MAX_HOST = 40  # of a host's name, in a heartbeat's
+MAX_HOST = 40  # characters of the host in the name of a heartbeat
 
 
 def process_name(role: str, pid: int | None = None) -> str:
@@ -81,7 +81,7 @@ def write(
 
 @cache
 def _upsert(_dialect: str) -> Any:
-    """Built once: a checker writes one every few seconds."""
+    """Built once: a checker runs it every few seconds."""
     insert = inserting(HeartbeatRow).values(
         {column.name: bindparam(column.name, type_=column.type) for column in _COLUMNS}
     )
@@ -94,7 +94,7 @@ def _upsert(_dialect: str) -> Any:
 
 
 def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:
-    """The names of a place's checkers whose heartbeat is at most ``within`` from now. One that is
+    """The names of a place's checkers whose heartbeat is at most ``within`` from now. A heartbeat
     further in the future was written before the clock was set back.
     """
     times = {"since": now - within, "until": now + within}
@@ -135,9 +135,9 @@ def delete_old(now: datetime) -> None:
     """Delete the heartbeats of dead processes."""
     # Heartbeats from the future go too: a clock that was ahead wrote them, and they would never
     # expire.
-    is_recent = HeartbeatRow.at.between(now - KEPT_FOR, now + KEPT_FOR)
+    is_recent = HeartbeatRow.at.between(now - RETENTION, now + RETENTION)
     with writing() as session:
-        # The last one of a web process says how long no ping could arrive.
+        # The last heartbeat of a web process stays: it shows since when no ping could arrive.
         session.execute(delete(HeartbeatRow).where(~is_recent, HeartbeatRow.name != WEB))
 
 
@@ -148,8 +148,8 @@ def newest() -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class RoleSigns:
-    """The heartbeats of all checkers, or of all alert workers. ``silent``: none is alive. ``ever``:
-    there has been one. ``at``: the newest.
+    """The heartbeats of all checkers, or of all alert workers. ``silent``: no process is alive.
+    ``ever``: there has been a process. ``at``: the time of the newest heartbeat.
     """
 
     ever: bool
@@ -160,7 +160,7 @@ class RoleSigns:
 
 @cache
 def _signs_query(role: str) -> Any:
-    """Built once: asked every few seconds."""
+    """Built once, because it is run every few seconds."""
     at, checked = HeartbeatRow.at, HeartbeatRow.last_check_at
     of_role, soon = HeartbeatRow.name.startswith(f"{role}:"), bindparam("soon", type_=at.type)
     newest = select(func.max(at)).where(of_role, at <= soon)
@@ -173,9 +173,9 @@ def _signs_query(role: str) -> Any:
 
 
 def signs_of(role: str, now: datetime) -> RoleSigns:
-    """The signs of the processes of a role. Heartbeats from the future do not count: they are from
-    before the clock was set back. Live processes write a new one soon; a dead one would seem
-    alive until the clock catches up.
+    """The signs of the processes of a role. Heartbeats from the future do not count: they were
+    written before the clock was set back. Live processes soon write new ones; a dead process would
+    seem alive until that time comes.
     """
     rows = db.session.execute(_signs_query(role), {"soon": believable(now)})
     ever, last, last_living, checked_at = rows.one()

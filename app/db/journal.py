@@ -28,7 +28,7 @@ from app.judge.verdict import MIN_COVER_S
 from app.records import DELETED_LOCATION, Result, Timings
 from app.stats.tally import MAX_COVER_MS
 
-# A target whose address changes with each check must not fill the memory.
+# The limit is for targets whose address changes with each check.
 MAX_CACHED_CONTEXTS = 20_000
 
 # The context of a result, stored once for all results that share it: address, HTTP version,
@@ -36,7 +36,7 @@ MAX_CACHED_CONTEXTS = 20_000
 Context = tuple[str | None, str | None, tuple[str, ...], tuple[str, ...]]
 
 
-# Columns of results: what names one, and all, with values as the driver gives them (but for text).
+# Columns of results: the key, and all columns without conversion of their values (except text).
 KEY = ("monitor_id", "at", "location_id")
 RAW: Mapping[str, Any] = {
     column.name: column if column.name == "cause" else type_coerce(column, NullType())
@@ -47,7 +47,7 @@ COLUMNS = tuple(RAW)
 
 @dataclass(slots=True)
 class _Numbers:
-    """A cache of the stored numbers that this process has read; they never change."""
+    """A cache of stored numbers, which never change."""
 
     codes: dict[str, int] = field(default_factory=dict)
     contexts: dict[Context, int] = field(default_factory=dict)
@@ -62,11 +62,12 @@ def assign_numbers(results: Sequence[Result]) -> None:
     """Give numbers to the contexts and cause codes of these results that have none yet. ``row_of``
     needs them.
 
-    In a transaction of its own, before the recorder's: if a failed batch rolled a number back, it
-    would stay in this process's cache and later refer to something else.
+    Call it before the recorder's transaction: if a failed batch rolled a number back, the cache
+    would still have it, and it would later refer to something else.
     """
     numbers = _numbers()
-    # Only here: ``row_of`` needs what is cached below.
+    # The cache may be cleared only here, because ``row_of`` needs the numbers that are cached
+    # below.
     if len(numbers.contexts) > MAX_CACHED_CONTEXTS:
         numbers.contexts.clear()
     contexts = {context for context in map(_context, results) if context}
@@ -110,9 +111,8 @@ def location_id(name: str) -> int:
 
 
 def cache_location_id(name: str, id: int) -> None:
-    """Use this row id of a location, which was just read, from now on. Another process may have
-    deleted the location that had the name before, and results under its id would belong to no
-    place.
+    """Cache this row id of a location, which was just read. Another process may have deleted and
+    created a location with this name; results with the old id would belong to no place.
     """
     _numbers().locations[name] = id
 
@@ -120,7 +120,7 @@ def cache_location_id(name: str, id: int) -> None:
 def row_of(result: Result, location: int, covers_s: int | None = None) -> dict[str, Any]:
     """The columns of a result of a monitor. Call ``assign_numbers`` with the result first.
 
-    ``covers_s``: for how many seconds it counts at most, 0 while paused (``app/stats/cover.py``).
+    ``covers_s``: the most seconds for which it counts, 0 while paused (``app/stats/cover.py``).
     """
     numbers = _numbers()
     context = _context(result)
@@ -166,8 +166,8 @@ def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, 
 
 
 def decode(rows: Sequence[Sequence[Any]]) -> list[Result]:
-    """The records of rows of results, whose values are those of the database, in the order of the
-    columns. Makes at most three queries.
+    """The records of rows of results, with unconverted values in the order of COLUMNS. Makes at
+    most three queries.
     """
     results = [
         SimpleNamespace(**dict(zip(COLUMNS, row, strict=True))) for row in numbers(rows, texts=1)
@@ -188,7 +188,7 @@ def decode(rows: Sequence[Sequence[Any]]) -> list[Result]:
 
 def first_since(monitor_id: int, since: Mapping[int, datetime], now: datetime) -> dict[int, Result]:
     """The first result of each place whose check started at the place's time in ``since`` or later.
-    Results further ahead than ``last_moment``, which a wrong clock wrote, are left out.
+    Results after ``last_moment``, which a wrong clock wrote, are left out.
     """
     if not since:
         return {}
@@ -222,8 +222,8 @@ def as_recorded(result: Result, location: int) -> Result:
 
 
 def newest_cover_s(monitor_id: int, until: datetime) -> int | None:
-    """For how many seconds the newest result until ``until`` counts at most, without those that
-    count for their moment only; None if there is none.
+    """The most seconds for which the newest result until ``until`` counts; None without a result.
+    Results that count only at their time are skipped.
     """
     last = to_ms(until)
     query = select(ResultRow.covers_s).where(
@@ -285,7 +285,7 @@ def _by_id(table: Any, column: str, ids: set[Any]) -> dict[Any, Any]:
 
 @cache
 def _reading_by_id(table: Any, column: str) -> Any:
-    """Built once, and of the table, not of the class: each list of results runs three."""
+    """Built once, with the table in place of the class: each list of results runs three."""
     columns = table.__table__.c
     return select(columns.id, columns[column]).where(
         columns.id.in_(bindparam("ids", expanding=True))

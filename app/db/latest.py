@@ -1,6 +1,6 @@
 """The states of monitors: how to lock them, and results that are newer than they are.
 
-Good checks that change nothing write their result alone. The state's "last checked" and the
+A good check that changes nothing writes only its result. The state's "last checked" and the
 assignment's ``scheduled_at`` follow within a minute (``app/engine/recorder/steady.py``), so code
 that shows or uses them reads the newest result here, by the key of the results. Needs an
 application context.
@@ -36,8 +36,8 @@ _STATES: Any = MonitorStateRow.__table__
 
 
 def newest(column: str, monitor_id: Any, until: Any, place: Any = None) -> ScalarSelect[Any]:
-    """SQL for a column of the newest result of a monitor, in one place or in any, without checks on
-    request while it was paused and results after ``until`` (``last_moment``).
+    """SQL for a column of the newest result of a monitor, in one place or in any. Results after
+    ``until`` (``last_moment``), and of checks on request during a pause, are skipped.
     """
     query = (
         select(_RESULTS.c[column])
@@ -55,7 +55,7 @@ def newest(column: str, monitor_id: Any, until: Any, place: Any = None) -> Scala
 
 
 def last_moment(now: datetime) -> int:
-    """The latest time (ms) of a result that counts: a wrong clock wrote later ones."""
+    """The latest time (ms) of a result that counts. A wrong clock wrote later results."""
     return to_ms(believable(now))
 
 
@@ -84,15 +84,13 @@ _IN_PLACE = select(
 
 
 def lock_states(session: AnySession, ids: Collection[int]) -> None:
-    """Keep all others from changing these monitors and their states until the transaction ends, by
-    a statement of its own, inside ``writing()``. SQLite has one writer at a time, so there it does
-    nothing.
+    """Lock these monitors and their states until the transaction ends. Call it inside
+    ``writing()``. SQLite has one writer at a time, so there it does nothing.
 
-    On PostgreSQL, a statement that waits for a lock goes on with the locked row as it is now, and
-    with the rows of all other tables as they were before the wait: the recorder opened incidents of
-    monitors that somebody had just paused. So lock first, and read with the statements that follow.
-    Each change of a monitor locks its state too, so the values stay true until the transaction
-    ends.
+    On PostgreSQL, a statement that has waited for a lock sees the locked row as it is now, but the
+    rows of all other tables as they were before the wait: an incident would open for a monitor that
+    somebody has just paused. So lock first, and read with the next statements. Each change of a
+    monitor locks its state too, so the values stay true until the transaction ends.
     """
     if session.get_bind().dialect.name != "postgresql":
         return
@@ -101,8 +99,8 @@ def lock_states(session: AnySession, ids: Collection[int]) -> None:
 
 
 def lock_free_states(session: AnySession, ids: Collection[int]) -> Collection[int]:
-    """``lock_states`` of those of the monitors whose states nobody else has locked; returns them.
-    Sums of a thousand monitors lock these in turn, for half a minute if the database is far away.
+    """Lock the states of these monitors that nobody else has locked; returns their ids. Sums of a
+    thousand monitors lock them in turn, for half a minute if the database is far away.
     """
     if session.get_bind().dialect.name != "postgresql":
         return ids
