@@ -1,10 +1,10 @@
-"""The watch that notices that no ping came, and whether pings can arrive at all (decision 18).
+"""The watch over the deadlines of heartbeats, and over whether pings can arrive (decision 18).
 
-Each checker watches the deadlines of heartbeats: it waits for the next stored one, and is woken
-when a ping or a change stores a sooner one. Several may do so at once: who is first records it.
+Each checker waits for the next stored deadline, and is woken when a ping or a change stores an
+earlier one. If several checkers watch, the first one records a missed deadline.
 
-Each web process signs every few seconds that one is there. Without a sign, no ping can arrive, so
-no deadline passes; the first sign after such a time adds it to all deadlines.
+Each web process stores a sign of life every few seconds. Without one, no ping can arrive, so no
+deadline passes; the next sign adds the time without signs to all deadlines.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DeadlineWatch:
         self._wake.set()
 
     def look(self) -> float:
-        """Record what has passed; returns after how many seconds to look again. Needs an
+        """Record deadlines that have passed; returns the seconds until the next look. Needs an
         application context.
         """
         now = self._clock()
@@ -59,8 +59,8 @@ class DeadlineWatch:
             recorder.record_deadlines(now, away=away, every=begins)
             due = recorder.next_deadline()
         db.session.rollback()
-        left = wakeups.POLL_SECONDS if due is None else (due - self._clock()).total_seconds()
-        return min(wakeups.POLL_SECONDS, max(0.0, left))
+        seconds = wakeups.POLL_SECONDS if due is None else (due - self._clock()).total_seconds()
+        return min(wakeups.POLL_SECONDS, max(0.0, seconds))
 
     def run(self, app: Flask, stop: threading.Event) -> None:
         """Watch until ``stop`` is set."""
@@ -78,7 +78,7 @@ class DeadlineWatch:
 
 
 def start_signing(app: Flask) -> None:
-    """Sign from a thread of this process for as long as it runs, and of each that it forks."""
+    """Start a thread that signs, in this process and in each process that it forks."""
 
     def run() -> None:
         while True:
