@@ -213,7 +213,7 @@ def test_a_check_that_a_kill_interrupts_is_made_by_the_next_start(tmp_path):
         base = service.await_line(r"Wakeful runs at (http://127\.0\.0\.1:\d+) ")[1]
         add_monitor(service, base, f"http://127.0.0.1:{target.server_port}/")
         assert target.asked.get(timeout=60)
-        for checker_too in (True, True, False):
+        for checker_too in (True, False):
             parts = children(service.process.pid)
             service.process.kill()
             if checker_too:  # as when the machine loses power: no lease is given up

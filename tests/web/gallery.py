@@ -234,17 +234,17 @@ LIVING = {
     **plain("""
         / /jump?q=s /wall /settings/locations /settings/locations/new /settings/locations/2/start
         /settings/locations/2/edit /settings/locations/3/token /settings/wall-links /monitors
-        /monitors/1 /monitors/3?range=7d /monitors/4 /monitors/12?range=365d&phases=1 /monitors/11
-        /monitors/1/checks?verdict=down /monitors/12/days/{day} /monitors/new /monitors/1/edit
-        /monitors/1/delete /monitors/import /incidents /incidents/1 /incidents/2
+        /monitors/1 /monitors/12?range=365d&phases=1
+        /monitors/1/checks?verdict=down /monitors/12/days/{day} /monitors/1/edit
+        /monitors/1/delete /incidents /incidents/1 /incidents/2
         /incidents/{by_hand} /incidents/new?monitor_id=3 /incidents/2/edit /deliveries
-        /deliveries/{failed} /maintenance /maintenance/2 /maintenance/new /markers /contacts
+        /deliveries/{failed} /maintenance /maintenance/2 /markers /contacts
         /contacts/1 /contacts/new /contacts/from-channel?monitor=1&mark={mark} /status-pages
-        /status-pages/1 /status-pages/1/edit /status-pages/1/images
+        /status-pages/1 /status-pages/1/images
         /status-pages/1/subscribers /status-pages/1/posts/2
-        /status-pages/1/posts/new /status-pages/1/posts/new?kind=maintenance
+        /status-pages/1/posts/new
         /status-pages/1/posts/1/edit /status-pages/1/posts/2/updates/2 /status-pages/templates
-        /status-pages/templates/new /reports /keys /keys/{prefix} /audit /people /people/new
+        /status-pages/templates/new /keys /keys/{prefix} /audit /people /people/new
         /people/invite /people/2 /people/2/delete /profile /profile/sessions
         /profile/two-factor/app /settings /settings/webhook-secret/change /settings/backup
         /settings/email /docs/heartbeats /docs/api/posts_update
@@ -259,8 +259,11 @@ LIVING = {
     **plain("/nowhere", status=404),
     **plain("/setup/used-up", "", 404),
     "broken": Sight("/broken", status=500),
-    # The same templates in other states and for other people.
+    # The same templates in other states and for other people; what is pressed on some of them below
+    # shows them too.
     **plain("""
+        /monitors/3?range=7d /monitors/4 /monitors/11 /monitors/new /monitors/import
+        /maintenance/new /reports /status-pages/1/edit /status-pages/1/posts/new?kind=maintenance
         /jump?q=zzz /wall?tag=prod /wall?theme=light /settings/locations/4/delete
         /settings/locations/2/delete /settings/wall-links/1/revoke /monitors?state=down
         /monitors?state=degraded /monitors?state=unknown /monitors?state=pending

@@ -84,7 +84,7 @@ def test_the_keyboard_never_goes_behind_a_bar(app, visit):
             page = visit(path)
             unfold(page)
         for key in ("Tab", "Shift+Tab"):
-            for _ in range(60):
+            for _ in range(40):
                 page.keyboard.press(key)
                 covered, element = page.evaluate(COVERED)
                 assert covered <= 0, f"{key}: {element}"
