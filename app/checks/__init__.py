@@ -1,5 +1,5 @@
-"""How things are checked. Specs in (``records.CheckSpec``), outcomes out (``records.Outcome``); no
-Flask, no SQLAlchemy.
+"""Make checks. The input is a ``records.CheckSpec``, the output a ``records.Outcome``; no Flask, no
+SQLAlchemy.
 
     prober        submit(spec, done) or check(spec): thousands of checks on one thread
     kinds         the table of kinds: what each knows, and how its checks start; and what a check of

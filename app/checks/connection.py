@@ -114,14 +114,14 @@ class ConnectionCheck(RunningCheck):
         if self.tcp is not None:
             self.tools.loop.unwatch(self.tcp.fileno())
 
-    def receive(self, most: int) -> bytes | None:
+    def receive(self, max_bytes: int) -> bytes | None:
         """The bytes that have arrived, at most so many; None if the connection has ended or
         broken.
         """
         if self.tcp is None:
             return None
         try:
-            piece = self.tcp.recv(most)
+            piece = self.tcp.recv(max_bytes)
         except BlockingIOError:
             return b""
         except OSError as error:

@@ -37,8 +37,10 @@ class Redactor:
         self._hidden = _hidden(spec.request_headers, spec.auth, spec.request_body)
 
     def text(self, text: str, *, cut: bool = False) -> str:
-        """``cut``: the text is cut off, so the beginning of a secret at its end is masked too."""
-        # One by one: a pattern for twenty long headers takes a second to compile.
+        """The text with its secrets masked. ``cut``: the text is cut off, so the beginning of a
+        secret at its end is masked too.
+        """
+        # Not by one pattern: one for twenty long headers takes a second to compile.
         spans = [span for secret in self._hidden for span in _spans(text, secret, cut)]
         shown, end = [], 0
         for first, last in sorted(spans):
@@ -53,12 +55,12 @@ class Redactor:
         """
         start, end = first, last
         for secret in self._hidden:
-            left = max(0, first - len(secret))
-            for begin, stop in _spans(text[left : last + len(secret)], secret, False):
-                if left + begin < first < left + stop:
-                    start = min(start, left + begin)
-                if left + begin < last < left + stop:
-                    end = max(end, left + stop)
+            start_at = max(0, first - len(secret))
+            for begin, stop in _spans(text[start_at : last + len(secret)], secret, False):
+                if start_at + begin < first < start_at + stop:
+                    start = min(start, start_at + begin)
+                if start_at + begin < last < start_at + stop:
+                    end = max(end, start_at + stop)
         return start, end
 
     def header(self, name: str, value: str) -> str:

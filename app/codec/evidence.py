@@ -1,9 +1,9 @@
-"""The evidence of a check (``Outcome.evidence``), read as data of a stranger: an agent, a prober,
-or another server.
+"""Read the evidence of a check (``Outcome.evidence``) that came from an agent, a prober or another
+server.
 
 Evidence is stored with an incident, compared when one opens, and shown on its page and in the API.
-Numbers are numbers here, times have a zone, lists are lists, and nothing is nested deeper than
-Wakeful's own: what is malformed is left out, so neither page nor recorder needs guards of its own.
+After this module, values have the types that Wakeful writes, times have a zone, and the nesting is
+bounded. Malformed parts are left out, so neither pages nor the recorder need to check them.
 """
 
 from __future__ import annotations

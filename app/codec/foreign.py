@@ -1,6 +1,6 @@
-"""Records of servers that speak the base API and nothing of ours: it leaves open how they return
-what was written. ``monitor`` and ``incident`` take the forms that such servers use, and return the
-record in the names and forms that ``reader`` reads.
+"""Records of servers that have only the base API, without the extensions of Wakeful. The base API
+leaves open in which form a server returns a field. ``monitor`` and ``incident`` accept the known
+forms, and return the record in the form that ``reader`` reads.
 
 A field that a server did not send does not have its default, and a value that is not understood
 must not be written back: ``Gaps`` names both.

@@ -31,7 +31,7 @@ def assertions(value: Iterable[Assertion]) -> list[dict[str, str | None]]:
 
 
 def masked(write: Callable[[Any], Any], mask_row: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """``write`` for those who may not see the secrets of a row."""
+    """``write`` for readers who may not see the secrets of a row."""
     return lambda value: write(map(mask_row, value))
 
 
@@ -48,12 +48,12 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """How one kind of value is read and written. ``read`` accepts anything and returns None for an
-    invalid value.
+    """The functions that read and write one type of value. ``read`` accepts anything and returns
+    None for an invalid value.
 
-    ``write`` is None if the value is valid JSON already. ``hide`` writes a secret for those who may
-    not see it. ``lacking`` is the value of a missing field that has no default; if it is None, such
-    a field is required unless its type allows None.
+    ``write`` is None if the value is valid JSON already. ``hide`` writes a secret for readers who
+    may not see it. ``lacking`` is the value of a missing field that has no default; if it is None,
+    such a field is required unless its type allows None.
     """
 
     schema: Schema

@@ -97,7 +97,7 @@ def outcome_of(data: Any) -> Outcome:
     ):
         if number is not None and not 0 <= number <= largest:
             raise MalformedData(name)
-    for name, texts, longest, most in (
+    for name, texts, longest, max_count in (
         ("cause", (result.cause,), MAX_RESULT_CAUSE, 1),
         ("http_version", (result.http_version,), 8, 1),
         ("ip", (result.ip,), MAX_IP, 1),
@@ -106,7 +106,7 @@ def outcome_of(data: Any) -> Outcome:
         ("redirects", result.redirects, MAX_URL, MAX_TEXTS),
         ("warnings", result.warnings, MAX_WORD, MAX_TEXTS),
     ):
-        if len(texts) > most:
+        if len(texts) > max_count:
             raise MalformedData(name)
         for text in texts:
             _text(text, name, longest)

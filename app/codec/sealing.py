@@ -1,8 +1,8 @@
-"""Encrypt and authenticate what machines send each other, so that whoever carries it can neither
-read it nor change it.
+"""Encrypt and authenticate messages between machines, so that nobody on the way can read or change
+them.
 
 ``BatchKey``: both sides have the same key. ``seal_to``: only the owner of a private key can read
-it, and anybody can write it, so it must come over a connection that is authenticated by itself.
+the message. Anybody can write one, so it must be sent over an authenticated connection.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Read a check that came from another machine: the server of an agent, or the checker behind a
 queue.
 
-It must satisfy the rules of a stored monitor. Otherwise whoever took that machine over could have
-this one send what no monitor sends: a method with line breaks is a request of another protocol to
-any host that this machine may reach. ``checks.kinds`` decides which URLs can be checked.
+It must satisfy the rules of a stored monitor. Otherwise an attacker who controls that machine could
+make this one send other requests: a method with line breaks is a request of another protocol to any
+host that this machine may reach. ``checks.kinds`` decides which URLs can be checked.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def spec_of(data: Any) -> CheckSpec:
         raise MalformedData("url") from None  # the only field without a default
 
 
-def _words(value: Any, most: int) -> str:
+def _words(value: Any, limit: int) -> str:
     if not isinstance(value, str):
         raise TypeError
-    return text.characters(text.length(value, most))
+    return text.characters(text.length(value, limit))
 
 
 def _body(value: Any) -> str:
@@ -133,14 +133,14 @@ def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
-    "url": partial(_words, most=MAX_URL),
+    "url": partial(_words, limit=MAX_URL),
     "monitor_id": _or_none(partial(_number, least=1, most=MAX_ID)),
     "request_method": RequestMethod,
     "request_headers": _headers,
     "auth": _or_none(_auth),
     "request_body": _or_none(_body),
     "alert_condition": AlertCondition,
-    "alert_text_lookup": _or_none(partial(_words, most=MAX_TEXT_LOOKUP)),
+    "alert_text_lookup": _or_none(partial(_words, limit=MAX_TEXT_LOOKUP)),
     "assertions": _assertions,
     "timeout": _timeout,
     "accepted_statuses": _statuses,
@@ -149,7 +149,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "cache_buster": _flag,
     "slow_after": _or_none(partial(_number, least=SLOW_AFTER_MS[0], most=SLOW_AFTER_MS[1])),
     "ssl_alert_days": _or_none(_days),
-    "fault": _or_none(partial(_words, most=MAX_FAULT)),
+    "fault": _or_none(partial(_words, limit=MAX_FAULT)),
     **{
         field.name: _option(field.kind.read)
         for field in fields_of(Monitor)

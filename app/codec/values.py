@@ -28,13 +28,16 @@ class MalformedData(ValueError):
     """The answer is not what the base API says. ``str`` names the part, not its content."""
 
 
-def parsed(text: bytes, most: int, **hooks: Callable[[str], Any]) -> Any:
-    """JSON of a stranger with at most ``most`` values. Raises MalformedData before anything is
-    made of more: ``[[],[],…]`` takes 25 times the memory of its text. ``hooks``: of ``json.loads``.
+def parsed(text: bytes, max_values: int, **hooks: Callable[[str], Any]) -> Any:
+    """JSON of a stranger with at most ``max_values`` values. Raises MalformedData before anything
+    is made of more: ``[[],[],…]`` takes 25 times the memory of its text. ``hooks``: of
+    ``json.loads``.
     """
     plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
     strings = plain.count(b'"') // 2
-    if strings > 2 * most or _marks_outside(plain) > most:  # a name and a text for each value
+    if (
+        strings > 2 * max_values or _marks_outside(plain) > max_values
+    ):  # a name and a text for each value
         raise MalformedData("too many values")
     try:
         return json.loads(text, **hooks)  # type: ignore[arg-type]

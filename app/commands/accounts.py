@@ -1,5 +1,5 @@
 """``wakeful user``, ``wakeful key`` and ``wakeful webhook-secret``: people, keys and the secret of
-webhooks, for whoever has the server. They work while nobody can log in.
+webhooks, for the operator of the server. They work while nobody can log in.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def reset(email: str) -> None:
 
 
 def _notify(person: Person) -> None:
-    """Mail them: if it was not they who asked, they are the first to notice."""
+    """Mail the person, who then notices a reset that they did not ask for."""
     from app.stores.mail import Mail
 
     mail = Mail(read())

@@ -193,7 +193,7 @@ def _rights(subject: Subject) -> Statements:
 
 
 def _is_open_to_all(file: Path) -> bool:
-    """Whether somebody who is neither the owner nor of the group gets at the file."""
+    """Whether accounts outside of the owner's group can read or write the file."""
     try:
         return bool(file.stat().st_mode & 0o006 and file.parent.stat().st_mode & 0o001)
     except OSError:

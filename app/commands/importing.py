@@ -1,4 +1,4 @@
-"""``wakeful import``: what a file holds becomes monitors, or a dry run says what would.
+"""``wakeful import``: create monitors from a file, or list them in a dry run.
 
 The plan and the summary go to standard output, progress to standard error. No line repeats a
 secret, and what the file says is printed without control characters, which a terminal would obey.

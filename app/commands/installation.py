@@ -1,4 +1,4 @@
-"""``wakeful db``, ``backup``, ``restore`` and ``doctor``: what an installation is made of."""
+"""``wakeful db``, ``backup``, ``restore`` and ``doctor``: the commands for an installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How ``wakeful`` imports what it needs."""
+"""Import the modules of ``wakeful`` faster."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def loading() -> Iterator[None]:
     print a long traceback. Looking for garbage takes a tenth of the time of imports and finds none,
     now or later, so what was imported is left out of it.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # and not ignored, as in a shell's background
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is signal.default_int_handler:  # and not ignored, as in a shell's background
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     collecting = gc.isenabled()
     gc.disable()
@@ -27,4 +27,4 @@ def loading() -> Iterator[None]:
         gc.freeze()
         if collecting:
             gc.enable()
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)

@@ -112,8 +112,8 @@ def _sqlite(
     settings: Settings, database: Path, force: bool, now: datetime
 ) -> tuple[int, list[Path]]:
     path = _file(settings)
-    used = path.exists() and path.stat().st_size > 0
-    if used and not force:
+    is_used = path.exists() and path.stat().st_size > 0
+    if is_used and not force:
         raise _not_empty(path)
     if damage := backup.damage_of(database):
         raise WakefulError(_("The database in the backup is damaged: %(damage)s.", damage=damage))

@@ -64,13 +64,13 @@ def add(location: str, carrier: str, now: datetime) -> None:
 
 
 def carrier_of(location: str) -> str | None:
-    """How checks get to the place of this name; None if there is none."""
+    """The carrier of the place with this name; None if there is no such place."""
     return db.session.scalar(select(PlaceRow.carrier).where(PlaceRow.name == location))
 
 
 def drop_unknown(session: AnySession, place: int) -> None:
-    """Drop the ``unknown`` verdicts of a place: another process makes its checks now, and may reach
-    targets that the one before could not. ``unknown`` is no vote, so no monitor's verdict changes.
+    """Drop the ``unknown`` verdicts of a place, because another process makes its checks now and
+    may reach more targets. ``unknown`` is no vote, so no monitor's verdict changes.
     """
     unknown = (AssignmentRow.location_id == place, AssignmentRow.verdict == Verdict.UNKNOWN)
     ids = sorted(session.scalars(select(AssignmentRow.monitor_id).where(*unknown)))

@@ -118,7 +118,7 @@ def is_same(before: Any, after: Any) -> bool:
 
 
 def parsed(parse: Callable[..., T], *stored: Any) -> T | Unreadable:
-    """What ``parse`` makes of what is stored; ``Unreadable`` if it raises, whatever it raises."""
+    """The value that ``parse`` makes of the stored ones; ``Unreadable`` if it raises any error."""
     try:
         return parse(*stored)
     except Exception:

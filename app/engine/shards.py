@@ -141,7 +141,7 @@ class Shards:
 
     def _is_free(self, shard: Shard, now: datetime) -> bool:
         if shard.owner == self.name:
-            return True  # taken by a transaction of ours that may have failed at its commit
+            return True  # taken in a transaction of this checker that may have failed at its commit
         return not shard.is_owned(now) or is_gone(shard.owner or "")
 
     def _live_checkers(

@@ -1,5 +1,5 @@
-"""What do the pings of a heartbeat say? All answers are here (decision 18); the recorder stores
-them and makes a result of each, which ``verdict.step`` judges.
+"""The judgement of pings and missed deadlines of a heartbeat (decision 18). The recorder stores it
+as a result, which ``verdict.step`` judges like any other.
 
     ping        run                    fault                 next deadline
     ==========  =====================  ====================  =============
@@ -8,11 +8,11 @@ them and makes a result of each, which ``verdict.step`` judges.
     start       begins                 --                    --
     log         --                     --                    --
 
-A fault besides: no ping by the deadline and the grace after it (``heartbeat_missed``), or a run
-that lasts too long (``heartbeat_overran``). It stays until a success.
+Other faults: no ping by the deadline and the grace after it (``heartbeat_missed``), or a run that
+lasts too long (``heartbeat_overran``). A fault lasts until a success.
 
-While no web process runs, no ping can arrive: that time is added to each deadline, and what would
-have been missed meanwhile is unknown. Pure: clock and stored state are arguments.
+While no web process runs, no ping can arrive: that time is added to each deadline, and a heartbeat
+that would have missed one is unknown. Pure: clock and stored state are arguments.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""How does a late result count? All answers are here; the recorder carries them out.
+"""The judgement of late results, which the recorder carries out.
 
-Each result is judged when it is recorded (``verdict.step``). For one that comes after newer ones,
-there are three cases:
+Each result is judged when it is recorded (``verdict.step``). For a result that arrives after newer
+ones, there are three cases:
 
-- Out of order: newer results of other places were judged, but it is the newest of its own place
-  and has a vote (an agent brings it seconds later). If it may change what was judged after it
+- Out of order: newer results of other places were judged, but it is the newest of its place and has
+  a vote (an agent brings it seconds later). If it may change later judgements
   (``is_out_of_order``), the results of some time are judged again in their order (``in_order``):
-  the state, and the start of a failure or of a recovery, are as if it had come in time. Incidents
-  that people were alerted to stay: an open one keeps its start, and one that has ended stays as it
-  is. No incident opens for an outage that is over by now.
+  the state, and the start of a failure or of a recovery, are as if it had arrived in time.
+  Incidents that people were alerted to stay: an open one keeps its start, and an ended one is not
+  changed. No incident opens for an outage that is over by now.
 - Late: it has no vote any more (it is older than ``verdict.vote_lasts``, or from before a pause or
   a change of rule, places or check), or a newer one of its place was judged. An agent that was cut
   off brings the results of hours. ``app/engine/recorder/late.py`` stores them, sums their time

@@ -407,8 +407,8 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a monitor is judged. ``stale_after``: how old a vote may be (``vote_lasts``).
-    ``places_since``: the ids of its places, and since when each checks the monitor.
+    """The rules by which a monitor is judged. ``stale_after``: how old a vote may be
+    (``vote_lasts``). ``places_since``: the ids of its places, and since when each checks it.
 
     ``longest_gap`` is for ``replay.py``, which judges stored results again. A longer time without
     checks drops a failure that is being confirmed; an outage goes on. None: both end where no
@@ -427,7 +427,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """All that is remembered of a monitor: its state, and the newest result of each place."""
+    """The input of the judge: a monitor's state, and the newest result of each of its places."""
 
     state: State = field(default_factory=State)
     votes: Mapping[int, Vote] = field(default_factory=dict)

@@ -90,13 +90,13 @@ def network_works(
 ) -> bool:
     """Whether at least one canary answers a TCP connect.
 
-    ``accepted`` names those that have accepted a connection before. A refusal from one of these is
-    no answer: a firewall or a captive portal refuses in its place. A refusal from any other counts,
-    or a canary that always refuses would be useless.
+    ``accepted`` names canaries that have accepted a connection before. A refusal from one of these
+    is no answer, because a firewall or a captive portal may have sent it. A refusal from any other
+    counts: otherwise a canary that always refuses would be useless.
 
     The first answer ends the wait of at most ``timeout`` seconds. Without canaries the network
-    counts as working. It does so too if asking fails by a fault of ours, which is logged: the fault
-    must not hide outages. Never raises.
+    counts as working, and also after an error of Wakeful, which is logged: it must not hide
+    outages. Never raises.
     """
     try:
         return not canaries or any(

@@ -122,12 +122,14 @@ class Network:
         *,
         headers: Mapping[str, str] | None = None,
         own_setting: bool = False,
-        most: int = MAX_BODY,
+        max_bytes: int = MAX_BODY,
     ) -> Response:
-        """GET once, with the same rules as ``post``. ``most``: bytes that are read of the body."""
+        """GET once, with the same rules as ``post``. ``max_bytes``: bytes that are read of the
+        body.
+        """
         target = parse_url(url)
         request = requests.Request("GET", target.url, _headers(headers))
-        return self._send(request, target, own_setting=own_setting, most=most)
+        return self._send(request, target, own_setting=own_setting, max_bytes=max_bytes)
 
     def _send(
         self,
@@ -135,7 +137,7 @@ class Network:
         target: Target,
         *,
         own_setting: bool = False,
-        most: int = MAX_BODY,
+        max_bytes: int = MAX_BODY,
     ) -> Response:
         deadline = monotonic() + self.total_seconds
         addresses = self.addresses(
@@ -158,7 +160,7 @@ class Network:
                     raise ConnectionFailed(_sentence(fault, target, expired.is_set())) from None
                 raise
             with answer:
-                text, cut = _read(answer, most)
+                text, cut = _read(answer, max_bytes)
                 return Response(answer.status_code, answer.headers, text, cut)
 
     def session(self) -> requests.Session:
@@ -228,15 +230,15 @@ def _headers(own: Mapping[str, str] | None) -> dict[str, str]:
     return {"User-Agent": USER_AGENT, "Accept": "*/*", **(own or {})}
 
 
-def _read(answer: requests.Response, most: int) -> tuple[str, bool]:
-    """The first ``most`` bytes of the body as text, and whether there is more. If the body is
+def _read(answer: requests.Response, max_bytes: int) -> tuple[str, bool]:
+    """The first ``max_bytes`` bytes of the body as text, and whether there is more. If the body is
     broken or too slow, it is what arrived.
 
     Decoded here, within limits: an endless stream or a compression bomb must not fill the memory.
     """
     raw, cut = bytearray(), False
     with suppress(Exception):  # the status has already decided the result
-        decoder = Decoder(codings([answer.headers.get("Content-Encoding", "")]), most)
+        decoder = Decoder(codings([answer.headers.get("Content-Encoding", "")]), max_bytes)
         raw = decoder.out
         while not decoder.cut and (piece := answer.raw.read1(4096, decode_content=False)):
             decoder.feed(piece)

@@ -1,10 +1,10 @@
 """Test the address family that a check did not use. A dead one is a warning, not an outage
 (decision 10).
 
-curl connects to both families at once, as browsers do, and reports only the faster one. So the
-family that was not used gets a TCP connection of its own, which is ended at once. A family that
-accepted it is not tested again for ALIVE_SECONDS. After a failure the next tests are short: a name
-with a dead family must not stay slow to check.
+curl connects to both families at once, as browsers do, and reports only the faster one. So this
+module opens a TCP connection to the other family, and ends it at once. A family that accepted it is
+not tested again for ALIVE_SECONDS. After a failure the next tests are short: a name with a dead
+family must not stay slow to check.
 """
 
 from __future__ import annotations

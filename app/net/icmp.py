@@ -1,8 +1,8 @@
-"""ICMP echo (ping) on the check loop: a series of echoes to one address, and what came of each.
+"""ICMP echo (ping) on the check loop: a series of echoes to one address, and the result of each.
 
-Linux gives a datagram socket for ICMP to the groups in ``net.ipv4.ping_group_range``, and a raw
-socket to whoever has CAP_NET_RAW. Both are connected here, so the kernel drops what others send,
-and both queue the ICMP errors of routers (IP_RECVERR).
+Linux allows a datagram socket for ICMP to the groups in ``net.ipv4.ping_group_range``, and a raw
+socket to processes with CAP_NET_RAW. Both are connected here, so the kernel drops packets of other
+hosts, and both queue the ICMP errors of routers (IP_RECVERR).
 """
 
 from __future__ import annotations

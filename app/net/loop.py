@@ -205,15 +205,15 @@ class Loop:
         self._handlers.clear()
         self._timers.clear()
 
-    def _wait_seconds(self, most: float | None) -> float:
+    def _wait_seconds(self, limit: float | None) -> float:
         if self._calls:
             return 0.0
         while self._timers and self._timers[0][2].call is None:
             heapq.heappop(self._timers)
         if not self._timers:
-            return -1.0 if most is None else most
+            return -1.0 if limit is None else limit
         until = max(0.0, self._timers[0][0] - time.monotonic())
-        return until if most is None else min(until, most)
+        return until if limit is None else min(until, limit)
 
     def _run_timers(self) -> None:
         now = time.monotonic()

@@ -66,7 +66,7 @@ def _get(url: str, deadline: float, network: Network, *, own_setting: bool) -> R
         raise NoAnswer(_("the time limit was reached."))
     try:
         return replace(network, total_seconds=left).get(
-            url, headers=HEADERS, own_setting=own_setting, most=MAX_BYTES
+            url, headers=HEADERS, own_setting=own_setting, max_bytes=MAX_BYTES
         )
     except Blocked as refused:
         raise NoAnswer(_("it leads where Wakeful may not go: %(why)s", why=refused)) from None

@@ -86,8 +86,8 @@ def expiry(
             raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
         server = listed_server
     question = _QUESTIONS.get(tld, "{}").format(domain)
-    own = servers is not None
-    return expiry_in(ask(server, question, deadline, network, own=own), domain)
+    own_setting = servers is not None
+    return expiry_in(ask(server, question, deadline, network, own=own_setting), domain)
 
 
 def _referred(answer: str, tld: str) -> str:

@@ -1,4 +1,4 @@
-"""How a URL is checked over HTTP.
+"""Check a URL over HTTP.
 
 checks        one check from hop to hop: look up, judge addresses, pin, send, follow redirects
 compose       what a request carries, and what of it survives a redirect

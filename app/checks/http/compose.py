@@ -159,7 +159,7 @@ class Carried:
             self.method, self._body = "GET", None
 
     def state(self, target: Target) -> tuple[object, ...]:
-        """All that decides the next request: a state that occurs twice is a redirect loop."""
+        """The state that decides the next request: one that occurs twice is a redirect loop."""
         url = without_buster(target.url)
         return (self.method, self._dropped_body, url, self._cookies(target))
 

@@ -1,4 +1,4 @@
-"""How a TCP port is checked: connect, and for a text condition read what the server sends first.
+"""Check a TCP port: connect, and for a text condition read the first bytes of the server.
 
 checks    one check: look up, connect, read; its figures, verdict and evidence
 """

@@ -1,5 +1,5 @@
-"""How a TLS server is checked: a handshake at once or after STARTTLS, judged as that of https.
+"""Check a TLS server: a handshake at once or after STARTTLS, judged like that of https.
 
 checks    one check; its figures, verdict and evidence
-starttls  what is said before the handshake, for each protocol
+starttls  the messages before the handshake, for each protocol
 """

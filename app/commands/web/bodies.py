@@ -27,14 +27,14 @@ class Malformed(Exception):
 
 class Length:
     """A body of known length. Of one that is too large, ``content`` has the beginning alone; if it
-    has at most ``drained`` bytes, it is ``dropped``: worth reading to its end (``webworker``).
+    has at most ``drained`` bytes, it is ``dropped``: it is read to its end (``webworker``).
     """
 
-    def __init__(self, length: int, most: int) -> None:
+    def __init__(self, length: int, max_bytes: int) -> None:
         self.content = bytearray()
         self.length = length
-        self.drained = 2 * most
-        self.too_large = length > most
+        self.drained = 2 * max_bytes
+        self.too_large = length > max_bytes
         self._missing = length
         self._kept = BEGINNING_BYTES if self.too_large else length
 
@@ -48,11 +48,11 @@ class Length:
 
     @property
     def has_beginning(self) -> bool:
-        """Whether all is there that is stored of a body that is too large."""
+        """Whether the stored beginning of a body that is too large is complete."""
         return len(self.content) >= self._kept
 
     def take(self, received: bytearray) -> None:
-        """Move what belongs to the body out of ``received``."""
+        """Move the bytes of the body out of ``received``."""
         size = min(self._missing, len(received))
         self.content += received[: min(size, self._kept - len(self.content))]
         del received[:size]
@@ -60,16 +60,16 @@ class Length:
 
 
 class Chunks:
-    """A body in chunks, of at most ``most`` bytes without their frames; as ``Length``, but nobody
-    knows where one that is too large ends, so it is drained only where that is worth it.
+    """A body in chunks, of at most ``max_bytes`` bytes without their frames; like ``Length``, but
+    the length of one that is too large is unknown, so it is not drained.
     """
 
     drained = 0
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         self.content = bytearray()
         self.complete = False
-        self._most = most
+        self._max_bytes = max_bytes
         self._frames = 0
         self._promised = 0
         self._left = 0  # of the chunk that is arriving
@@ -80,12 +80,12 @@ class Chunks:
         """The length that the application is given, from which it sees a faulty body."""
         if self.complete:
             return self._promised
-        return self._most + 1 if self.too_large else len(self.content) + 1
+        return self._max_bytes + 1 if self.too_large else len(self.content) + 1
 
     @property
     def too_large(self) -> bool:
         """Frames (sizes, line ends) count too: in a body of tiny chunks, each takes time."""
-        return self._promised > self._most or self._is_framed
+        return self._promised > self._max_bytes or self._is_framed
 
     @property
     def dropped(self) -> bool:

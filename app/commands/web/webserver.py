@@ -34,15 +34,17 @@ def _settle(worker: object) -> None:
     gc.freeze()
 
 
-def _connections(most: int) -> int:
-    """How many connections may be open at once: ``most``, or fewer if the limit on files is low."""
+def _connections(wanted_max: int) -> int:
+    """How many connections may be open at once: ``wanted_max``, or fewer if the limit on files is
+    low.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = most + OTHER_FILES
+    wanted = wanted_max + OTHER_FILES
     if soft < wanted and soft != resource.RLIM_INFINITY:
         soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     files = wanted if soft == resource.RLIM_INFINITY else soft
-    return max(THREADS + 1, min(most, files - OTHER_FILES))
+    return max(THREADS + 1, min(wanted_max, files - OTHER_FILES))
 
 
 class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no types

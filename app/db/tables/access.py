@@ -67,7 +67,7 @@ class ApiKeyRow(Numbered, Model):
 
 
 class WallLinkRow(Numbered, Model):
-    """A link that shows the wall, and nothing else, to whoever has it: for a screen."""
+    """A link for a screen. It shows its holder the wall, and nothing else."""
 
     __tablename__ = "wall_links"
 
@@ -117,7 +117,7 @@ class DeviceRow(Numbered, Model):
 
 
 class InvitationRow(Numbered, Model):
-    """A link with which somebody makes an account of their own. There is one for an address."""
+    """A link with which a person creates their account. Each address has at most one."""
 
     __tablename__ = "invitations"
 

@@ -74,8 +74,8 @@ class ReportMailRow(Numbered, Model):
 
 
 class ReportMailSentRow(Model):
-    """A month whose report was sent. Its key is the lock: whoever inserts the row sends the report,
-    in the same transaction, once, whatever the clock does.
+    """A month whose report was sent. Its key is the lock: the process that inserts the row sends
+    the report, in the same transaction. So it is sent once, even if the clock is set.
     """
 
     __tablename__ = "report_mails_sent"

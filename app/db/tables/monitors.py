@@ -264,8 +264,7 @@ class MonitorEvidenceRow(Model):
 
 
 class PlaceRow(Numbered, Model):
-    """A place that checks run from. Row 1 is always there; a checker makes the row of its own
-    place.
+    """A place that checks run from. Row 1 always exists; a checker creates the row of its place.
 
     The reports of its processes are in their heartbeats. The times here are from processes whose
     heartbeats are deleted (``app/db/places.py``).

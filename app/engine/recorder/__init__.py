@@ -1,9 +1,9 @@
 """The only writer of results, states and incidents, and of the alerts that they cause.
 
 ``record`` (checks on request), ``record_claimed`` (checks of the schedule), ``record_late`` (checks
-of an agent that was cut off) and ``show_unknown`` write in transactions of their own, and
-``remind`` uses one for each reminder. All other functions are called inside ``app.db.writing()``,
-so that a store can change a monitor's fields in the same transaction:
+of an agent that was offline) and ``show_unknown`` open their transactions themselves, and
+``remind`` opens one for each reminder. All other functions are called inside
+``app.db.writing()``, so that a store can change a monitor's fields in the same transaction:
 
     with writing() as session:
         row = session.get(MonitorRow, id)
@@ -11,10 +11,10 @@ so that a store can change a monitor's fields in the same transaction:
         recorder.apply_changes(session, row, fields, now)
         recorder.pause(session, row.id, now)
 
-Whoever judges a result, or changes a state or an incident, locks the monitor's state first and
-reads then, so two processes never judge from the same state. ``Steady`` does not: it stores the
-good results of a checker that change nothing. Each change of a monitor is noted in the change feed,
-and ``Steady`` reads the feed in the transaction in which it stores.
+Code that judges a result, or changes a state or an incident, locks the monitor's state before it
+reads, so two processes never judge from the same state. ``Steady`` does not: it stores the good
+results of a checker that change nothing. Each change of a monitor is noted in the change feed, and
+``Steady`` reads the feed in the transaction in which it stores.
 """
 
 from app.engine.recorder.alerting import remind

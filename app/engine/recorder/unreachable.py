@@ -1,10 +1,10 @@
-"""What monitors are reached through (decision 20), in a batch of results: the state of their
-parents for the judge, and what follows from a state for parents and for those behind it.
+"""Monitors that are reached through others, their parents (decision 20), in a batch of results: the
+state of the parents for the judge, and the effect of a state on parents and children.
 
-A monitor that begins to fail asks its parents for a check, and opens nothing before they have
-answered. The parents' states are locked with its own, so no incident opens beside a parent that is
-being recorded as down. Nothing of this is kept in memory: the request is a time in the parents'
-assignments, and since when the monitor waits is in its state, so both outlive a crash.
+A monitor that begins to fail asks its parents for a check, and no incident opens before they have
+answered. The parents' states are locked with that of the monitor, so no incident opens while a
+parent is being recorded as down. A crash loses none of this: the request is a time in the parents'
+assignments, and the monitor's state has the time since which it waits.
 """
 
 from __future__ import annotations
