@@ -54,7 +54,8 @@ BUSY = N_(
 # among them. Twice as many, because it also repeats checks that found no network, and makes those
 # that people ask for.
 MAX_JUDGED = 2 * 4 * (1 + CONFIRMATIONS[1])
-# How often results are judged again whose monitors change meanwhile, before Throttled is raised.
+# If monitors change while their results are judged, the results are judged again. After so many
+# attempts, Throttled is raised.
 TRIES = 3
 OLDEST = RETENTION + timedelta(hours=1)  # an agent looks for old results every ten minutes
 

@@ -58,7 +58,7 @@ COLUMNS: tuple[Any, ...] = (
     *(_STATE.c[name] for name in names_in(Monitor, MonitorStateRow, ("response_time",))),
 )
 _LATE: Any = IncidentRow.__table__.alias().c
-# What ``_since`` needs besides.
+# Further columns that ``_since`` needs.
 _OF_SINCE = (
     _STATE.c.paused_at,
     select(func.max(_LATE.ended_at))
@@ -293,7 +293,7 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, figured: bool) -> Select
 
 @lru_cache(maxsize=16)
 def status_columns(windows: tuple[MaintenanceWindow, ...]) -> tuple[Any, ...]:
-    """What ``with_status`` needs beside the id, while these windows are on."""
+    """The columns that ``with_status`` needs beside the id, while ``windows`` are on."""
     return (
         *(_MONITOR.c.name, _MONITOR.c.url, _MONITOR.c.interval),
         states.status(windows).label("status"),

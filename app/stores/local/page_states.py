@@ -40,7 +40,7 @@ EXCUSED = tuple(Classification)
 
 
 _PARENTS = aliased(IncidentRow)
-# Since when what a monitor is reached through is confirmed as down, if it is unreachable.
+# The time since which the parent of an unreachable monitor is confirmed as down.
 BEHIND_SINCE = (
     select(func.coalesce(_PARENTS.down_since, _PARENTS.started_at, type_=Moment))
     .where(
@@ -103,7 +103,7 @@ def states_of_pages(ids: Collection[int], now: datetime) -> dict[int, PageState]
 
 
 def _states_by_posts(ids: Collection[int]) -> defaultdict[tuple[int, int], list[ComponentState]]:
-    """What open posts say of the monitors of these pages that is worse than operational."""
+    """The states worse than operational that open posts give to the monitors of these pages."""
     states: defaultdict[tuple[int, int], list[ComponentState]] = defaultdict(list)
     rows = db.session.execute(
         select(PostRow.status_page_id, PostRow.state, PostRow.automatic)

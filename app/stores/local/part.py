@@ -174,7 +174,7 @@ def refusing_taken_name() -> Iterator[None]:
 
 
 def counted_by(column: Any, ids: Collection[int], *conditions: Any) -> Mapping[int, int]:
-    """How many rows have each of these ids in ``column``."""
+    """The number of rows with each of these ids in ``column``."""
     counted = select(column, func.count()).where(column.in_(ids), *conditions).group_by(column)
     return defaultdict(int, {row[0]: row[1] for row in db.session.execute(counted)})
 

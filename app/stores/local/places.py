@@ -40,7 +40,7 @@ _TITLES = select(_PLACE.name, _PLACE.label).order_by(_PLACE.id)
 
 
 def titles_of_places() -> dict[str, str]:
-    """What people call each place, by its name: the default place first, then by creation."""
+    """The label of each place, by its name: the default place first, then in order of creation."""
     return {name: label or name for name, label in db.session.execute(_TITLES)}
 
 
@@ -69,8 +69,8 @@ def places_of(names: Sequence[str], by_name: Mapping[str, int]) -> list[int]:
 
 
 def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, dict[str, Standing]]:
-    """Where each of these monitors stands in each of its places, by name, in the order of their
-    creation. ``unconfirmed_at``, which is the monitor's, is missing.
+    """The standing of each of these monitors in each of its places, by the place's name, in order
+    of creation. ``unconfirmed_at`` is the monitor's and is missing here.
     """
     places: dict[int, dict[str, Standing]] = {id: {} for id in monitor_ids}
     rows = db.session.execute(

@@ -1,4 +1,4 @@
-"""What people write on status pages, in the local database.
+"""The posts of status pages, in the local database.
 
 Each write of a post locks its page (``locked_page``), so that the writers of one page wait for each
 other.

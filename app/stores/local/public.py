@@ -74,8 +74,8 @@ from app.stores.local.subscribers import Subscribing
 from app.stores.local.windows import active_windows
 
 PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
-# How long each sign-up takes: more is written for a new target than for a stored one, and the time
-# would show which it was.
+# The duration of each sign-up. More is written for a new target than for a stored one, so the time
+# would tell a stranger who has subscribed.
 SIGN_UP_TAKES = 0.1
 RECENT = timedelta(days=14)  # how long a page shows a post whose matter has ended
 AHEAD = timedelta(days=90)  # how far ahead a page shows maintenance
@@ -142,7 +142,7 @@ class PublicPages:
 
     @property
     def channels(self) -> Sequence[str]:
-        """How people may subscribe, words of ``Channel``."""
+        """The kinds of channel, of ``Channel``, by which people may subscribe."""
         # While the database is away, the form is shown as it was.
         with suppress(Unavailable), _in_snapshot():
             self._mails = can_mail(self._settings)
@@ -161,7 +161,7 @@ class PublicPages:
             return [PageAddress(*row[:6], to_ms(row[6]), Brand(*row[7:])) for row in rows]
 
     def link(self, address: PageAddress) -> str:
-        """Where people reach a page, as messages have it. Reads nothing from the database."""
+        """The URL of a page, for messages. Reads nothing from the database."""
         return page_link(self._base.rstrip("/"), address.slug, address.domain)
 
     def listed(self) -> Sequence[StatusPage]:
@@ -411,9 +411,9 @@ def _page_monitors(page_id: int, now: datetime) -> list[_PageMonitor]:
 def _apply_impact(
     monitors: Sequence[_PageMonitor], posts: Sequence[Post], incidents: Sequence[PublicIncident]
 ) -> None:
-    """Give each monitor what the open posts say of it, if that is worse than its own state. A
-    state that both give has lasted since the earlier of them, and a post about an incident that was
-    open then since its start.
+    """Give each monitor the state of the open posts about it, if that is worse than its checks'. A
+    state that both have began at the earlier of the two. The state of a post about an incident
+    that was open when it was written began with the incident.
     """
     by_id = {monitor.id: monitor for monitor in monitors}
     for post in posts:
@@ -430,7 +430,7 @@ def _apply_impact(
 
 
 def _begun(id: int, post: Post, incidents: Sequence[PublicIncident]) -> datetime | None:
-    """When what the post says of this monitor began."""
+    """The start of the state that the post gives to this monitor."""
     at = post.created_at
     if at is None:
         return None
@@ -477,7 +477,7 @@ def _public_days(
 def _touched(
     midnights: Sequence[int], incidents: Collection[tuple[int, int | None, str | None]], now: int
 ) -> Mapping[int, int]:
-    """How many incidents touch each day, by its index; 0 is left out."""
+    """The number of incidents on each day, by the day's index; days with none are left out."""
     counts: dict[int, int] = {}
     for start, end, classification in incidents:
         if classification in NO_OUTAGE:
@@ -492,7 +492,9 @@ def _touched(
 def _unreachable(
     midnights: Sequence[int], incidents: Collection[tuple[int, int | None, str | None]], now: int
 ) -> Mapping[int, int]:
-    """How long a monitor was unreachable on each day, in seconds by its index; 0 is left out."""
+    """The seconds for which a monitor was unreachable on each day, by the day's index; days with
+    none are left out.
+    """
     if all(classification != BEHIND for _start, _end, classification in incidents):
         return {}
     behind = outage_times(incidents, now).behind

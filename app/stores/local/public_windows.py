@@ -165,8 +165,9 @@ def _occurrences(
 
 
 def _occurrence(window: MaintenanceWindow, begin: datetime) -> str:
-    """What tells an occurrence from the others of its window. The words have one in a day at most:
-    with another time of day it is the same entry, moved. A cron line may have many.
+    """The part of a calendar entry's id that identifies an occurrence of its window. A window that
+    repeats by a word has at most one in a day, so that its entry moves when only the time of day
+    changes. A cron line may have many in a day.
     """
     if window.repeat == ONCE:
         return ""

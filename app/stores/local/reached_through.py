@@ -1,4 +1,6 @@
-"""What a monitor is reached through: rows of another table, without a circle (decision 20)."""
+"""The parents through which a monitor is reached: rows of a table of their own, without a circle
+(decision 20).
+"""
 
 from __future__ import annotations
 

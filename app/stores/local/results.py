@@ -44,7 +44,7 @@ _certificate = reader(Certificate, "certificate")
 _STATE = MonitorStateRow.__table__.c
 # Built once, and of the table, because each page of a monitor runs it.
 _LEAF = select(_STATE.ssl_fingerprint).where(_STATE.monitor_id == bindparam("id"))
-# How many checks the preview of slow alerts reads: those of a month of one place, each 10 s.
+# The limit of checks that the preview of slow alerts reads: a month's in one place, one each 10 s.
 MAX_PREVIEWED = 260_000
 
 

@@ -112,8 +112,8 @@ class States:
         self._ordering = lru_cache(maxsize=16)(self._ordered)
 
     def counts(self, matching: Select[Any], values: Mapping[str, Any]) -> dict[str, int]:
-        """How many monitors the filters find in each state. The rest are up. One statement counts
-        all, so that a change between two cannot make it wrong.
+        """The number of monitors in each state that the filters find; all others are up. One
+        statement counts them all, so that no change comes in between.
         """
         rows = db.session.execute(self._counting(matching), values)
         counts = dict.fromkeys(map(str, MonitorStatus), 0)

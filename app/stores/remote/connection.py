@@ -62,9 +62,7 @@ SEE_OTHER = 303  # the answer of a write that was done
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """``body`` is the JSON of the answer; None if it is none. ``text``: what was there instead,
-    if that is plain text.
-    """
+    """``body``: the answer's JSON; None if it has none. ``text``: plain text in its place."""
 
     status: int
     body: Any
@@ -75,7 +73,7 @@ class ServerAnswer:
 
     @property
     def is_success(self) -> bool:
-        """A write may also lead to a page about what was written, as after a browser's form."""
+        """A redirect to the written record counts too, as after a form in a browser."""
         if self.status in (301, 302):
             return self.id is not None
         return 200 <= self.status < 300 or (self.status == SEE_OTHER and not self.was_turned_away)

@@ -1,4 +1,4 @@
-"""Where an answer has its records, and what it says of its pages: every form that servers use.
+"""The records of an answer and its data about further pages, in every form that servers use.
 
 {"data": [...], "meta": {"total": 40}}     [...]                        {"monitors": [...]}
 {"count": 40, "next": "...", "results": [...]}                          {"data": {"items": [...]}}
@@ -22,7 +22,7 @@ from app.rules.text import one_line
 T = TypeVar("T")
 
 MAX_CALLED = 100
-# What is around records, besides their own name; the first that fits.
+# The keys that may hold the records, besides their own name; the first that is there counts.
 WRAPPERS = ("data", "results", "result", "items", "item", "records", "record", "rows", "entries",
             "list", "content", "objects", "payload", "response", "value", "_embedded")  # fmt: skip
 ABOUT_PAGES = ("meta", "_meta", "pagination", "paging", "paginator", "page", "page_info",
@@ -62,7 +62,7 @@ EMPTY_PAGE = ServerPage((), 0, False, None, None, None)
 
 
 def content(body: Any, read: Callable[[Any], T]) -> T:
-    """What is in the envelope of an answer of a Wakeful."""
+    """The content in the envelope of an answer of Wakeful."""
     return read(body["data"] if isinstance(body, Mapping) and "data" in body else body)
 
 
@@ -86,7 +86,7 @@ def record(body: Any, kind: str) -> Any:
 
 
 def page_of(body: Any, headers: Mapping[str, str], kind: str, many: str) -> ServerPage:
-    """The records of a list's answer, and what it says of its pages. Raises MalformedData."""
+    """The records of the answer for a list, and its data about pages. Raises MalformedData."""
     scopes: list[Mapping[str, Any]] = []
     listed = _list(body, many, scopes)
     if listed is None:
@@ -138,7 +138,7 @@ def sorted_out(
 
 
 def _called(entry: Any, fault: MalformedData) -> str:
-    """What a record that cannot be read is called: ``7 Shop (started_at)``."""
+    """A label for a record that cannot be read: ``7 Shop (started_at)``."""
     fields = foreign.record_fields(entry, "record") if isinstance(entry, Mapping) else {}
     names = [text(fields.get(name)) for name in ("id", "name", "cause")]
     return one_line(" ".join(filter(None, [*names, f"({fault})"])), MAX_CALLED)

@@ -80,7 +80,7 @@ def _days(value: Any) -> list[dict[str, Any]]:
 
 
 def _span(data: Json) -> dict[str, Any]:
-    """What a day and a bucket of a chart have in common."""
+    """The fields that a day and a bucket of a chart share."""
     return {
         "start": must(time(data.get("start")), "start"),
         "uptime": percent(data.get("uptime")),

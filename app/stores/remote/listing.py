@@ -28,9 +28,9 @@ Peek = Callable[[Pairs], ServerPage | None]  # None: the server refuses this que
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """How a server is asked for its pages of ``size`` records: with the parameter ``name``, which
-    is ``first`` on the first page and ``step`` more on each further one. ``sizes``: parameters that
-    choose the size.
+    """The parameters that request pages of ``size`` records from a server: ``name`` is ``first`` on
+    the first page and ``step`` more on each further one. ``sizes``: parameters that choose the
+    size.
     """
 
     size: int
@@ -122,8 +122,8 @@ class Listing:
         return None if before is None or page is None else (before, page)
 
     def _learn(self, peek: Peek, sent: Pairs, size: int, page: ServerPage) -> Paging | None:
-        """How further pages are asked for, from the first one. If the server does not say it, only
-        a second page shows that there are some.
+        """The parameters for further pages, derived from the first page. If it does not tell, a
+        second page is requested to find out whether there is one.
         """
         paging, length = paging_of(page, sent), len(page.items)
         if page.more is False or (page.total is not None and length >= page.total):
@@ -156,7 +156,9 @@ def _another_page(peek: Peek, query: Pairs, before: ServerPage) -> ServerPage | 
 
 
 def paging_of(page: ServerPage, sent: Pairs) -> Paging | None:
-    """How the first page says that others are asked for; None if it leads from one to the next."""
+    """The parameters for further pages that the first page names; None if each page has the link to
+    the next.
+    """
     size = len(page.items)
     if page.next is None:
         if page.by_offset is not None:

@@ -1,4 +1,4 @@
-"""What a remote server says of itself and of our key in ``me``, cached for some minutes."""
+"""The answer of a remote server to ``me``, about itself and our key, cached for some minutes."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Me:
         return self._extent is not None and self._extent > Extent.BARE
 
     def ask(self) -> Extent:
-        """What the server says, by a request made now."""
+        """The extent by a request made now."""
         answer = self.connection.read("/me")
         if answer.status == 429 or answer.status in REPEATED:
             raise_if_refused(self.connection, answer)
         data = envelope.record(answer.body, "key")
         if 200 <= answer.status < 300 and _is_wakeful(data):
             return Extent.TAG if data.get("tag") else Extent.WHOLE
-        # Whatever else this is, it is not the ``me`` of a Wakeful. But a proxy says 404 to
-        # everything while its server restarts, and then nothing is known.
+        # This is not the ``me`` of Wakeful. But while a server restarts, its proxy answers every
+        # request with 404, and then nothing is known.
         if self._extent != Extent.BARE:
             self.ask_for_records()
         if self.is_wakeful:

@@ -41,7 +41,7 @@ REFUSED = (400, 402, 406, 411, 412, 413, 414, 415, 422, 428, 431)
 
 @dataclass(slots=True)
 class Explanation:
-    """What a server says of a fault: in general, and by field, named as our forms name them."""
+    """A server's messages about a fault: general ones, and by field, as our forms name it."""
 
     general: list[str] = field(default_factory=list)
     by_field: dict[str, list[str]] = field(default_factory=dict)

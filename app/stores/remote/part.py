@@ -90,7 +90,7 @@ class RemotePart:
             raise_if_refused(self.connection, answer)
 
     def _refuse_bare(self, of: RecordId | None = None) -> None:
-        """Do not ask a server for what it lacks."""
+        """Raise for a server that does not support this, instead of sending a request to it."""
         if self.me.extent == Extent.BARE:
             self._refuse_unsupported(of, Extent.BARE)
 
@@ -183,7 +183,7 @@ class RemotePart:
         return self._asked(f"/monitors/{id}/{name}", read, query, of=("monitor", id))
 
     def _content(self, answer: ServerAnswer, read: Callable[[Any], T]) -> T:
-        """What a Wakeful answers beside records."""
+        """The content of an answer of Wakeful that is no record."""
         try:
             return envelope.content(answer.body, read)
         except MalformedData as fault:

@@ -67,16 +67,16 @@ class RemoteStore(Store):
 
     @property
     def name(self) -> str:
-        """How people tell this server from others: host, port and path."""
+        """The label of this server for people: host, port and path."""
         return self.connection.name
 
     @property
     def address(self) -> str:
-        """Where people reach this server."""
+        """The URL of this server for people."""
         return self.connection.base.removesuffix("/api/v1")
 
     @property
-    def extent(self) -> Extent:  # type: ignore[override] # found out when first needed
+    def extent(self) -> Extent:  # type: ignore[override] # requested when first needed
         """Raises until the server has answered."""
         return self.me.extent
 

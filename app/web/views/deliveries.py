@@ -33,8 +33,8 @@ from app.web.shown import times
 
 blueprint = guarded("deliveries", __name__, "/deliveries")
 
-# What the outbox says in a word (``app.alerts.lanes.Reason``), for people. Other reasons are
-# sentences already: the last answer of the service.
+# Sentences for the reasons that the outbox stores as a word (``app.alerts.lanes.Reason``). All
+# others are sentences already: the last answer of the service.
 REASONS = {
     "burst": N_("Many monitors changed at once, so one message covered all of them."),
     "flapping": N_(

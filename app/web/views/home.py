@@ -221,8 +221,8 @@ def headline(counters: Mapping[str, int] | None, open_: int, slow: int = 0) -> t
 
 
 def changes(open_now: Sequence[Incident]) -> list[StatusChange]:
-    """What opened and what ended lately, the newest first: whatever has opened lately is open now,
-    or has ended since.
+    """The recent starts and ends of incidents, the newest first. An incident that has started
+    recently is in ``open_now`` or among those that ended recently.
     """
     query = IncidentQuery(
         status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT,
@@ -239,17 +239,17 @@ def _folded(changes: Sequence[StatusChange]) -> list[StatusChange]:
     changes within a day before that.
     """
     folded: list[StatusChange] = []
-    done: dict[int, datetime] = {}  # since when a monitor has its line
+    folded_since: dict[int, datetime] = {}  # by monitor: its line covers the changes since
     for change in changes:
         id = change.incident.monitor_id
-        if id in done and change.at >= done[id]:
+        if id in folded_since and change.at >= folded_since[id]:
             continue
         day = change.at - FLAPPING_WITHIN
         of_monitor = [other for other in changes if other.incident.monitor_id == id]
         recent = [other for other in of_monitor if day <= other.at <= change.at]
         incidents = {other.incident.id for other in recent}
         if len(incidents) >= FLAPPING:
-            done[id] = day
+            folded_since[id] = day
             oldest = min(other.incident.started_at for other in recent)
             change = replace(change, times=len(incidents), since=oldest)
         folded.append(change)

@@ -64,7 +64,7 @@ def start() -> Answer:
 
 
 def _form(lines: str | None = None) -> ImportForm:
-    """``lines``: what was typed, for the form below a preview that is shown once more."""
+    """The form. ``lines``: the typed lines, for the form below a preview that is shown again."""
     missing = {"tags": servers.is_bare(), "contacts": not servers.is_whole()}
     without = [name for name, is_missing in missing.items() if is_missing]
     is_empty = request.method in SAFE_METHODS or lines is not None
@@ -81,7 +81,7 @@ def _form(lines: str | None = None) -> ImportForm:
 
 
 def _choices_of(form: ImportForm) -> dict[str, str]:
-    """What the next import starts with."""
+    """The choices that the next import starts with."""
     shared = form.shared()
     return {
         "interval": str(shared.interval),
@@ -92,7 +92,7 @@ def _choices_of(form: ImportForm) -> dict[str, str]:
 
 
 def _remembered() -> dict[str, Any]:
-    """What was chosen last, as far as it still exists."""
+    """The choices of the last import, without contacts that are gone."""
     chosen = remembered.choices_of(REMEMBERED)
     interval, names = chosen.get("interval", ""), set(current_store().contacts.names())
     data: dict[str, Any] = {}
@@ -157,7 +157,7 @@ def _respelt(candidate: Candidate, spelt: Mapping[str, str | None]) -> Candidate
 
 
 def _preview(form: ImportForm, plan: ImportPlan, **more: Any) -> str:
-    """``more``: what the person has chosen on it already, and what is wrong with that."""
+    """The page with the preview. ``more``: the choices made on it already, and their faults."""
     importer = _importer(plan)
     rows = importer.dry_run(plan.candidates)
     sealed_plan = plan.sealed()
@@ -204,8 +204,8 @@ def _refused(rows: Sequence[ImportRow]) -> Mapping[str, int]:
 
 
 def _compared(importer: Importer) -> int:
-    """How many of a remote server's monitors were compared, if it has others: its store reads some
-    names alone.
+    """The number of compared monitors of a remote server, whose store reads only some names; 0 if
+    that was all of them.
     """
     size = PAGE_SIZES[-1]
     page = importer.compared // size + 1
@@ -220,7 +220,9 @@ def _importer(plan: ImportPlan) -> Importer:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What the preview hands on to the next request: sealed, because it may hold passwords."""
+    """The plan of an import, which the preview passes to the next request. It is sealed, because it
+    may hold passwords.
+    """
 
     candidates: Sequence[Candidate]
     shared: ImportDefaults
@@ -303,8 +305,8 @@ def _reached(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
 
 
 def _alerted(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
-    """The plan with the contact that was chosen for the entries that alert nobody; and what is
-    wrong with it, under no name.
+    """The plan with the contact that was chosen for the entries that alert nobody, and the
+    faults of this contact, without a name.
     """
     name, address = (request.form.get(f"silent_{end}", "").strip() for end in ("contact", "email"))
     contacts = dict(plan.contacts)
@@ -376,8 +378,8 @@ def create() -> tuple[str, int, dict[str, str]]:
 
 def _chosen(count: int) -> list[int]:
     """The indexes of the ticked candidates, or of those that an earlier step left."""
-    rest = request.form.get("rest")
-    texts = request.form.getlist("pick") if rest is None else rest.split(",")
+    remaining = request.form.get("rest")
+    texts = request.form.getlist("pick") if remaining is None else remaining.split(",")
     indexes = {int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 7}
     return sorted(index for index in indexes if index < count)
 

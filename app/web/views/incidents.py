@@ -260,7 +260,7 @@ def reopen(id: int) -> Response:
 
 @blueprint.post("/<int:id>/classify")
 def classify(id: int) -> Response:
-    """What it turned out to be; the figures follow."""
+    """Classify an incident; the uptime figures depend on this."""
     chosen = request.form.get("as") or None
     _update(id, {"classification": chosen})
     flash(_(CLASSIFIED[chosen]), "success")

@@ -97,7 +97,7 @@ def _monitors(query: str) -> list[MonitorRef]:
 
 
 def _distance(name: str, query: str) -> int:
-    """How far a name is from what was typed: it begins so, it has the words, or the URL has."""
+    """The rank of a hit, by how much of the query the name has: 0 if it begins with the query."""
     name, query = name.casefold(), query.casefold()
     if name.startswith(query):
         return 0
@@ -286,14 +286,14 @@ def _page_hit(entry: JumpPage) -> Hit:
 
 MAX_HITS = 5  # of the actions of one verb
 SHORTEST = 2  # letters that are enough to recognise a verb
-# What can be done with a monitor: its words, endpoint and sign.
+# The actions on a monitor: sentence, endpoint and icon.
 PAUSE = N_("Pause %(name)s"), "monitors.pause", "pause"
 RESUME = N_("Resume %(name)s"), "monitors.resume", "play"
 CHECK = N_("Check %(name)s now"), "monitors.check", "refresh"
 SILENCE = N_("Plan maintenance of %(name)s"), "windows.new", "windows"
 ACKNOWLEDGE = N_("Acknowledge %(name)s"), "incidents.acknowledge", "seen"  # of its incident
 MonitorAction = tuple[str, str, str]
-# How people begin to write each.
+# The verbs with which people begin each action.
 VERBS = {
     N_("acknowledge"): ACKNOWLEDGE,
     N_("pause disable"): PAUSE,
@@ -338,7 +338,7 @@ def _actions_on(action: MonitorAction, target: str) -> list[Hit]:
 
 
 def actions_on(id: int) -> list[Hit]:
-    """What can be done with one monitor."""
+    """The actions on one monitor."""
     monitor = current_store().monitors.get(id)
     incidents = [incident for incident in _waiting(monitor.name) if incident.monitor_id == id]
     actions = [_action_hit(action, monitor) for action in _possible(monitor)]

@@ -61,7 +61,7 @@ class KeyMaking(Editing[tuple[ApiKey, str], KeyForm]):
 
 @dataclass(frozen=True, slots=True)
 class KeyDetails:
-    """What of a key its form shows."""
+    """The fields of a key that its form shows."""
 
     name: str
     expires_at: datetime | None = None

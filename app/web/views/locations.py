@@ -48,7 +48,7 @@ MAX_NAMED = 20  # of the monitors that use a place, which then cannot be deleted
 def index() -> str:
     servers.refuse_bare()
     listed = current_store().locations.list(page_query(links.pairs()))
-    # Who is notified of a silent place; of one place only, nobody is.
+    # The contacts that are notified of a silent place; with a single place, nobody is notified.
     notified = current_store().contacts.defaults() if listed.total > 1 else None
     return render_template("locations/index.html", page=listed, notified=notified)
 
@@ -66,24 +66,24 @@ class LocationEditing(Editing[Place, BrowserForm]):
             form = browser(LocationForm)(data={"carrier": first})
         else:
             form = browser(LocationForm)(record=place, without=("name",))
-        before = place.carrier if place else None
+        carrier = place.carrier if place else None
         if not current_user.is_admin:
-            form.carrier.leave_out(*(word for word in Carrier if needs_admin(word, before)))
+            form.carrier.leave_out(*(word for word in Carrier if needs_admin(word, carrier)))
         elif place is not None and place.name == DEFAULT_LOCATION:
             form.carrier.leave_out(Carrier.AGENT)
         return form
 
     def question(self) -> Response | None:
         """Saving may end the token of an agent."""
-        before = self.record.carrier if self.record else None
-        ends_agent = Carrier.AGENT == before != self.form.carrier.data
+        carrier = self.record.carrier if self.record else None
+        ends_agent = Carrier.AGENT == carrier != self.form.carrier.data
         if not ends_agent or "sure" in request.form:
             return None
         return self.page(422, ends_agent=True)
 
     def save(self) -> Place:
-        place, before = super().save(), self.record
-        becomes_agent = before is not None and Carrier.AGENT == place.carrier != before.carrier
+        place, old = super().save(), self.record
+        becomes_agent = old is not None and Carrier.AGENT == place.carrier != old.carrier
         return self.records.new_token(place.id) if becomes_agent else place
 
     def done(self, record: Place) -> Response:
@@ -93,7 +93,7 @@ class LocationEditing(Editing[Place, BrowserForm]):
         return record.title
 
     def next(self, record: Place) -> str:
-        """How to start the place, if that is new and takes several commands."""
+        """The page to show next: the commands that start the place, if its carrier is new."""
         is_new = self.record is None or self.record.carrier != record.carrier
         if record.carrier == Carrier.QUEUE and is_new:
             return url_for(".start", id=record.id)
@@ -114,7 +114,7 @@ LocationEditing.register(blueprint)
 @blueprint.get("/<int:id>/start")
 @needs(Role.EDITOR)
 def start(id: int) -> str | Response:
-    """How to start the checks of a place that get there over a queue."""
+    """The commands that start the checks of a place with a queue."""
     place = current_store().locations.get(id)
     if place.carrier != Carrier.QUEUE:
         return redirect(url_for(".edit", id=id))
@@ -147,7 +147,7 @@ def _secrets_of(place: Place | None) -> Sequence[tuple[Monitor, str]] | None:
 
 
 def _started(place: Place, back: str) -> Response:
-    """How to start the agent, with its token."""
+    """The commands that start the agent, with its token."""
     command = _agent_command(str(place.token))
     return shown_once("locations/started.html", back, place=place, command=command)
 

@@ -35,7 +35,7 @@ def show() -> Answer:
 
 @blueprint.post("/test")
 def test() -> Answer:
-    """Sent once, without a retry: whoever presses the button sees what the server says."""
+    """Send a test mail once, without a retry; the page shows the answer of the mail server."""
     form = TestMailForm()
     if not form.validate_on_submit():
         return _page(_form(formdata=None), form, True)

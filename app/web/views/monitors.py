@@ -127,7 +127,7 @@ def chips(query: MonitorQuery) -> Sequence[tuple[str, int]]:
 
 
 def bulk_form(**kwargs: Any) -> BulkForm:
-    """What can be done with the ticked monitors on this server."""
+    """The form of the actions on ticked monitors that this server supports."""
     form = BulkForm(bare=servers.is_bare(), **kwargs)
     if servers.is_bare():
         form.action.leave_out("tag", "untag", "note", *PARENT_ACTIONS)
@@ -156,13 +156,15 @@ def list_query(args: links.Args | None = None) -> MonitorQuery:
 
 
 def _list_name() -> str:
-    """A bare server has fewer orders, so what is chosen there is another choice."""
+    """The name under which the choices of the list are remembered. A bare server has fewer orders,
+    so its choices have a name of their own.
+    """
     return "bare_monitors" if servers.is_bare() else "monitors"
 
 
 @blueprint.get("/reach")
 def reach() -> str:
-    """How many monitors the tags and monitors of a form mean, while it is typed."""
+    """The number of monitors that the typed tags and chosen monitors of a form select."""
     typed = [tag.strip() for text in request.args.getlist("tags") for tag in text.split(",")]
     names = [tag for tag in dict.fromkeys(typed) if tag][:MAX_TAGS]
     texts = request.args.getlist("monitors")[: choices.MAX]
@@ -192,7 +194,7 @@ def show(id: int) -> Response:
 
 
 def _labels(names: Collection[str]) -> list[str]:
-    """What people call these fields."""
+    """The labels of these fields."""
     labels = {"paused": N_("Paused"), "status": N_("State"), **labels_of(MonitorForm)}
     return [_(label) for name, label in labels.items() if name in names]
 
@@ -309,8 +311,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         return self.page(422 if faulty else 200, tried=tried)
 
     def _check_typed(self) -> Response:
-        """Check what is typed without keeping anything; the page script asks for the outcome
-        alone.
+        """Run a check with the typed fields and store nothing. A request by script gets only the
+        outcome.
         """
         form, check = self.form, BrowserCheckForm(record=self.record, **_form_context())
         shown: dict[str, Any] = {"outcome": None, "failure": None, "twins": ()}
@@ -344,10 +346,10 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
 
 def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
     for field in check.schema_fields():
-        own = form[field.short_name]
-        own.errors = field.errors
-        if isinstance(field, PairList) and isinstance(own, PairList):
-            own.rows = field.rows
+        form_field = form[field.short_name]
+        form_field.errors = field.errors
+        if isinstance(field, PairList) and isinstance(form_field, PairList):
+            form_field.rows = field.rows
 
 
 class MonitorCloning(MonitorEditing):
@@ -387,8 +389,8 @@ def _form_context() -> dict[str, Any]:
 
 
 def _places() -> Mapping[str, str]:
-    """The places to choose from; none if the server has stopped since the form was opened: what was
-    typed must not be lost.
+    """The places to choose from; none if the server has stopped since the form was opened, so that
+    the typed fields are not lost.
     """
     try:
         return current_store().monitors.locations()
@@ -487,7 +489,7 @@ def pings(id: int) -> str:
 
 @blueprint.get("/<int:id>/pings/<int:ping>")
 def ping(id: int, ping: int) -> str:
-    """One ping, with all that is kept of what it sent."""
+    """One ping, with everything that is stored of its request."""
     monitor = current_store().monitors.get(id)
     record = current_store().heartbeats.get(id, ping)
     return render_template("monitors/ping.html", monitor=monitor, ping=record)

@@ -1,7 +1,7 @@
-"""The form of a status page: what it shows, in order, beside a preview of what is typed.
+"""The form of a status page: its lines, in order, beside a preview.
 
-Each button of the form works by a round to the server, which brings the whole form back with what
-it changed. A script asks for the same and takes over the part that it needs.
+Each button sends the form to the server, which answers with the whole changed form. A script sends
+the same request and replaces a part of the page.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class StatusPageEditorForm(BrowserStatusPageForm):
 
 @dataclass(frozen=True, slots=True)
 class ButtonResult:
-    """What a button did: the monitors that a search found, and a sentence about it. ``focus`` is
-    the id of the element to go on from.
+    """The result of a button: the monitors that a search found, and a sentence about it.
+    ``focus``: the id of the element that gets the focus.
     """
 
     matches: Sequence[MonitorRef] | None = None
@@ -140,19 +140,19 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
         if fault:
             return self.page(400)
         try:
-            done = _carry_out(form, *action.partition(":")[::2])
+            result = _carry_out(form, *action.partition(":")[::2])
         except NOT_TAKEN as trouble:
             return self.refuse(trouble)
-        return self.page(200, done=done)
+        return self.page(200, result=result)
 
-    def page(self, status: int, *, done: ButtonResult | None = None, **more: Any) -> Response:
+    def page(self, status: int, *, result: ButtonResult | None = None, **more: Any) -> Response:
         part = request.headers.get(HEADER) == "lines"
         self.template = "status_pages/_lines.html" if part else self.template
-        form, done = self.form, done or ButtonResult()
+        form, result = self.form, result or ButtonResult()
         return super().page(
             status,
-            done=done,
-            asked=_what_was_asked(done),
+            result=result,
+            asked=_what_was_asked(result),
             on_page=page_lines.monitor_ids(form.lines),
             mails=page_lines.mails(),
             preview="" if part else preview_html(form, self.record),
@@ -211,7 +211,7 @@ StatusPageEditing.register(status_pages.blueprint, "delete")
 
 
 def _pressed() -> str:
-    """What a button asks for; empty: to save. The Return key in one of the fields for adding means
+    """The action of the pressed button; empty: save. The Return key in a field for adding presses
     the button beside it.
     """
     action = request.form.get("do", "")
@@ -224,7 +224,7 @@ def _pressed() -> str:
 
 
 def _carry_out(form: StatusPageEditorForm, word: str, key: str) -> ButtonResult:
-    """Do what a button says to the lines of ``form``."""
+    """Carry out the action of a button on the lines of ``form``."""
     if word in STEPS:
         form.lines = page_lines.move(form.lines, key, STEPS[word])
         return ButtonResult(focus=f"{word}-{key}")
@@ -262,9 +262,9 @@ def _add_tagged(form: StatusPageEditorForm) -> ButtonResult:
     tagged = page_lines.tagged(tag)
     if not tagged:
         return ButtonResult(sentence=_("No monitor has the tag %(tag)s.", tag=tag), focus="tag")
-    done = _add_all(form, list(tagged.values()))
+    result = _add_all(form, list(tagged.values()))
     full = len(tagged) >= MAX_PAGE_MONITORS
-    return replace(done, sentence=f"{done.sentence} {_(AT_MAX)}") if full else done
+    return replace(result, sentence=f"{result.sentence} {_(AT_MAX)}") if full else result
 
 
 def _add_all(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> ButtonResult:
@@ -288,10 +288,10 @@ def _add_heading(form: StatusPageEditorForm) -> ButtonResult:
     return ButtonResult(sentence=sentence, focus="answer")
 
 
-def _what_was_asked(done: ButtonResult) -> Mapping[str, str]:
+def _what_was_asked(result: ButtonResult) -> Mapping[str, str]:
     """The fields for adding as typed; empty again once they did their work."""
     names = ("find", "tag", "heading")
-    return {name: "" if done.focus == "answer" else request.form.get(name, "") for name in names}
+    return {name: "" if result.focus == "answer" else request.form.get(name, "") for name in names}
 
 
 # --- The preview ----------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def _what_was_asked(done: ButtonResult) -> Mapping[str, str]:
 
 @blueprint.post("/preview")
 def preview() -> str:
-    """How the page will look, from the form as it stands: also with faults in it."""
+    """A preview of the page from the form, even with faults in it."""
     form, id = StatusPageEditorForm(), request.args.get("id", "")
     page = current_store().status_pages.get(int(id)) if _is_id(id) else None
     return preview_html(form, page)

@@ -1,4 +1,4 @@
-"""What people write on a status page: write, draft from an incident, update, correct, delete."""
+"""The posts of a status page: write, draft from an incident, update, correct, delete."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class PostEditing(Editing[Post, BrowserForm]):
     )
 
     def load(self) -> Post | None:
-        """The post; of a new one, also what it starts with."""
+        """The post to edit. For a new one, this also sets its first values."""
         (page_id,) = self.parents
         self.shown = _unknown_page(page_id)
         self.first: Mapping[str, Any] | None = None
@@ -139,7 +139,7 @@ class PostEditing(Editing[Post, BrowserForm]):
     def context(self) -> dict[str, Any]:
         form = self.form
         form.monitors.choices = _choices(form, self.shown)
-        # Nothing to start from if a link would lose what was sent.
+        # A link to a template would lose the typed text, so there are none after a fault.
         templates = _templates() if self.record is None and not form.is_submitted() else ()
         if self.maintenance or "incident_id" in request.args:
             templates = [
@@ -178,7 +178,7 @@ def _template() -> PostTemplate | None:
 
 
 def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -> Mapping[str, Any]:
-    """What a new post starts with."""
+    """The first values of a new post."""
     incident_id = request.args.get("incident_id", "")
     if incident_id and request.method in SAFE_METHODS:
         try:
@@ -199,7 +199,7 @@ def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -
 
 
 def _text_of(template: PostTemplate | None) -> dict[str, Any]:
-    """What a post takes from a template."""
+    """The fields that a post takes from a template."""
     if template is None:
         return {}
     text = {"title": template.title, "body": template.body}

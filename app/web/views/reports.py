@@ -29,7 +29,7 @@ from app.web.shown.report import Report
 
 blueprint = guarded("reports", __name__, "/reports")
 
-# What a line of the file says, and what it calls it.
+# The columns of the file: the field of a report line, and the column's name.
 COLUMNS = {
     "uptime": "uptime_percent",
     "downtime": "downtime_seconds",

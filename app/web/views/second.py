@@ -29,7 +29,7 @@ from app.web.frame.store_errors import throttled, too_often
 
 blueprint = Blueprint("second", __name__, url_prefix="/login/second")
 
-MAX_CREDENTIAL_JSON = 100_000  # what a browser says of a passkey
+MAX_CREDENTIAL_JSON = 100_000  # of a browser's answer about a passkey
 
 
 def code_field(description: str = "") -> Any:
@@ -65,7 +65,7 @@ class RecoveryCodeForm(BrowserForm):
 
 
 class SignedForm(BrowserForm):
-    """What a passkey signed. A script fills it in."""
+    """The signed answer of a passkey. A script fills it in."""
 
     credential = _hidden(MAX_CREDENTIAL_JSON)
 
@@ -145,7 +145,7 @@ def passkey() -> Answer:
 
 @blueprint.post("/passkey/request")
 def passkey_request() -> Answer:
-    """What the script hands to the browser, which asks for the passkey."""
+    """The options with which the browser asks for the passkey, for the script."""
     access, token = current_access(), sessions.pending_token()
     person = access.pending_logins.person(token)
     if person is None:
@@ -254,7 +254,7 @@ def passkey_site() -> tuple[Site | None, str]:
 
 
 def for_browser(options: str) -> Response:
-    """What a script hands to the browser's own functions for passkeys."""
+    """Options that a script passes to the browser's functions for passkeys."""
     return Response(options, 200, {"Cache-Control": "no-store"}, mimetype="application/json")
 
 

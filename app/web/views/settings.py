@@ -1,4 +1,4 @@
-"""What admins set for the whole installation: open networks, and the secret that signs webhooks."""
+"""The admins' settings of the installation: open networks, and the secret that signs webhooks."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _rows() -> Iterator[tuple[str, str, str]]:
 
 
 def _state_of(state: Callable[[], str] | str) -> str:
-    """What another server does not say leaves the page usable."""
+    """A state as a sentence; empty if another server cannot tell, so that the page still works."""
     try:
         return _(state) if isinstance(state, str) else state()
     except WakefulError:
@@ -289,7 +289,7 @@ def show_backups() -> str:
 
 
 def _program() -> str:
-    """How the program of this installation is called from any folder."""
+    """The command that runs the program of this installation from any folder."""
     program = Path(sys.executable).with_name("wakeful")
     called = str(program) if program.exists() else "wakeful"
     return f"WAKEFUL_INSTANCE={quote(str(current_settings().instance))} {quote(called)}"

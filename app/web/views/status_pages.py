@@ -182,7 +182,7 @@ def image_here(page: StatusPage, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """What is copied. ``id`` is that of the element that shows it."""
+    """A text to copy. ``id``: of the element that shows it."""
 
     id: str
     label: str

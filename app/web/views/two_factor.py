@@ -115,8 +115,8 @@ def _add_passkey(form: PasskeyForm, site: Site) -> tuple[Person, list[str]]:
 @blueprint.post("/passkeys/options")
 @for_set_up
 def passkey_options() -> Answer:
-    """What the script hands to the browser, which makes the passkey. If the form has a fault, the
-    script sends the form, and the page says what is wrong.
+    """The options with which the browser creates the passkey, for the script. If the form has a
+    fault, the script submits the form, so that the page shows the fault.
     """
     site, _why_not = passkey_site()
     form = PasskeyForm()
@@ -158,7 +158,7 @@ def codes() -> Answer:
 
 
 def _confirmed(template: str, act: Any, notice: str, **context: Any) -> Answer:
-    """A page that asks for the password, and what it does then."""
+    """A page that asks for the password, and carries out ``act`` if it is right."""
     form = ConfirmedForm()
     if form.validate_on_submit():
         with faults_shown(form):

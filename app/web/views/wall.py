@@ -75,14 +75,14 @@ class Tile:
 
     @property
     def rank(self) -> int:
-        """What is down comes first, then what has an incident, then the rest in its order."""
+        """Monitors that are down come first, then those with an incident, then all others."""
         if self.monitor.status == MonitorStatus.DOWN:
             return 0
         return 1 if self.incident else 2
 
     @property
     def cause(self) -> str | None:
-        """What the last check said; of an incident reported by hand, what people said."""
+        """The cause of the last check, or that of an incident reported by hand."""
         return self.monitor.cause or (self.incident.cause if self.incident else None)
 
 
@@ -132,14 +132,14 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
 
 
 def _groups(tiles: Sequence[Tile]) -> list[tuple[tuple[int, str, looks.Look], ...]]:
-    """What is drawn together: id, name and look of some tiles each."""
+    """The tiles in groups that are drawn together, each with id, name and look."""
     drawn = [(tile.monitor.id, tile.monitor.name, tile.look) for tile in tiles]
     return [tuple(drawn[first : first + GROUP]) for first in range(0, len(drawn), GROUP)]
 
 
 def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str, looks.Look]:
-    """What somebody at the other end of the room wants to know, and how it looks. ``open_``: how
-    many incidents are, of those that are down.
+    """The sentence that is read from the other end of the room, and its look. ``open_``: the number
+    of open incidents, except those of slowness.
     """
     if not total:
         return _("No monitors yet"), looks.MONITOR[MonitorStatus.PENDING]
@@ -173,8 +173,8 @@ def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
 
 
 def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
-    """The monitors as ``_monitors`` reads them, from a server that cannot count: only what is shown
-    is counted.
+    """The monitors as ``_monitors`` reads them, from a server that cannot count: the counts are of
+    the shown monitors alone.
     """
     monitors: list[Monitor] = []
     for number in range(1, TILES // PAGE + 1):
@@ -289,9 +289,9 @@ def revoke(id: int) -> str | Response:
 
 @public.get("/screen/<token>", endpoint="show")
 def show_screen(token: str) -> Response:
-    """The wall for whoever has the link. There is no session: it opens nothing else."""
+    """The wall for everybody with the link, which opens nothing else: there is no session."""
     link = current_access().wall_links.of_token(token)
-    # Whether the server of this link is still there; it is then that of this request.
+    # If the server of the link still exists, it becomes the server of this request.
     if link is None or not servers.choose_by_name(link.server):
         answer = _void()
     else:
@@ -302,7 +302,7 @@ def show_screen(token: str) -> Response:
 
 
 def _void() -> Response:
-    """For a screen that is on, in place of the wall: what it showed must not stay."""
+    """The answer to a screen whose link has ended: it replaces the wall, which must not stay."""
     if fragments.is_fragment():
         return Response(render_template("wall_links/_void.html"), mimetype="text/html")
     return Response(render_template("wall_links/void.html"), 404, mimetype="text/html")

@@ -165,7 +165,7 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
         return self.page(200) if "find" in request.form else None
 
     def question(self) -> Response | None:
-        """The next occurrences of what is typed, if they were asked for, and whom it reaches."""
+        """A preview of the typed window, if requested: its next occurrences and its monitors."""
         if "preview" not in request.form:
             return super().question()
         form = self.form
@@ -198,7 +198,7 @@ def plan_for(ids: Sequence[int], tags: Sequence[str] = ()) -> Response:
 
 
 def _first() -> dict[str, Any]:
-    """What a new form starts with."""
+    """The first values of a new form."""
     start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     return {
         "start_at": start,
