@@ -136,17 +136,22 @@ def tag_counts(chosen: Select[Any], query: MonitorQuery, now: datetime) -> Mappi
 
 def searched(query: MonitorQuery) -> MonitorQuery:
     """``query`` with the ids of the monitors that match its search, if they are few. Otherwise each
-    of the three statements of a page would search all monitors.
+    of up to three statements of a page would search all monitors, and in the order of the page
+    SQLite would read their whole rows in place of the index of names or URLs.
     """
-    if not query.search or query.search_by != MonitorSearchBy.ANY:
+    if not query.search:
         return query
-    cache, name = of_transaction(), f"search {query.search}"
+    cache, name = of_transaction(), f"search {query.search_by} {query.search}"
     if name not in cache:
-        condition = _search_condition(query.search, query.search_by)
-        matches = select(_MONITOR.id).where(condition).limit(FEW_MATCHES + 1)
-        cache[name] = tuple(db.session.scalars(matches))
+        cache[name] = tuple(db.session.scalars(_matches(query.search, query.search_by)))
     ids = cache[name]
     return replace(query, search=None, ids=ids) if len(ids) <= FEW_MATCHES else query
+
+
+@lru_cache(maxsize=64)
+def _matches(search: str, search_by: str) -> Select[Any]:
+    condition = _search_condition(search, search_by)
+    return select(_MONITOR.id).where(condition).limit(FEW_MATCHES + 1)
 
 
 def _search_condition(search: str, search_by: str) -> ColumnElement[bool]:
