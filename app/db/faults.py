@@ -128,7 +128,7 @@ def sentence_of(fault: Exception) -> str:
 
 def cause_of(fault: Exception) -> str:
     """``sentence_of`` for the log, without the advice to try again."""
-    return sentence_of(fault).removesuffix(_(AGAIN))
+    return f"{sentence_of(fault).removesuffix(_(AGAIN)).rstrip('. ')}."
 
 
 _lasting = cache(partial(Lasting, seconds=LOG_EVERY))
