@@ -11,23 +11,22 @@ from app.db.assignments import Assigned
 from app.db.faults import passes
 from app.engine import recorder
 from app.engine.carriers import Finished
-from app.engine.recorder.steady import MAX_KEPT_RESULTS, steady_as_read
+from app.engine.recorder.steady import MAX_WAITING_RESULTS, steady_as_read
 from app.engine.schedule import Claim, Standing
 
 log = logging.getLogger(__name__)
 
 MAX_AT_ONCE = 50  # results that change something, in one transaction
 MIN_AT_ONCE = 10
-# How long such a transaction is to take; the next one is as large as fits. Opening an incident
-# takes ten times as long as confirming a failure, and on SQLite all other writers wait for it.
+# The time for such a transaction, to which the next one is adapted. To open an incident takes ten
+# times as long as to confirm a failure, and on SQLite all other writers wait for it.
 TRANSACTION_SECONDS = 0.5
 
 
 class OutcomeRecorder:
     """Records the outcomes of one checker. ``on_done`` is called for each check that was recorded
-    (with its monitor's new standing) or dropped (with None). It is not called if a bug keeps a
-    check from being recorded, so that the check is not repeated at once. Recording needs an
-    application context.
+    (with its monitor's new standing) or dropped (with None). It is not called if a bug prevents the
+    recording, so that the check is not repeated at once. Recording needs an application context.
     """
 
     def __init__(self, location: str, on_done: Callable[[Claim, Standing | None], None]) -> None:
@@ -39,13 +38,13 @@ class OutcomeRecorder:
         self.last_check_at: datetime | None = None
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
-        """Forget what is remembered of the monitors of all other shards."""
+        """Drop the cached states of the monitors of all other shards."""
         self._steady.keep_shards(tokens)
 
     @property
     def full(self) -> bool:
-        """Whether as many results wait as are kept while the database is unavailable."""
-        return len(self._unrecorded) + self._steady.waiting >= MAX_KEPT_RESULTS
+        """Whether ``MAX_WAITING_RESULTS`` wait, because the database is unavailable."""
+        return len(self._unrecorded) + self._steady.waiting >= MAX_WAITING_RESULTS
 
     def unrecorded(self) -> set[int]:
         """The monitors with a result that must be recorded before their next check."""
@@ -56,7 +55,7 @@ class OutcomeRecorder:
         return 0.0 if self._unrecorded else min(seconds, self._steady.wait(time.monotonic()))
 
     def take(self, finished: Iterable[Finished]) -> None:
-        """Take outcomes in, to be recorded. Needs no application context."""
+        """Add outcomes to be recorded. Needs no application context."""
         for claim, outcome in finished:
             if (standing := self._steady.take(claim, outcome)) is not None:
                 self._on_done(claim, standing)
@@ -69,28 +68,27 @@ class OutcomeRecorder:
         return bool(self._unrecorded) or not self._steady.wait(time.monotonic())
 
     def record(self) -> None:
-        """Record what was collected: at once what may change something, the rest in batches.
-
-        Good checks that wait are older, so they are written first.
+        """Record outcomes that may change something now, and good checks in batches. Good checks
+        that wait are older, so they are written first.
         """
         if self.must_write:
             self._write_steady()
         self._record_batch()
 
     def before_reading(self) -> None:
-        """Write what waits, so that the rows which are read next say which checks were made: all
-        good checks, and one batch of the others. The rows of the monitors in ``unrecorded`` do not
-        say it yet.
+        """Write all waiting good checks and one batch of other outcomes, so that the rows that are
+        read next include them. The rows of the monitors in ``unrecorded`` are not up to date yet.
 
-        In an outage of thousands the others take minutes to write. Meanwhile the checker must
-        renew its shards, or another one takes them and the results are dropped.
+        In an outage of thousands of monitors, all other outcomes would take minutes. In that time
+        the checker must renew its shards: otherwise another checker takes them, and the results are
+        dropped.
         """
         self._write_steady()
         self._record_batch()
         self._steady.start()
 
     def remember(self, claim: Claim, standing: Standing, read: Assigned) -> None:
-        """Use these rows, which were read after ``before_reading``, from now on."""
+        """Cache the state in these rows, which were read after ``before_reading``."""
         self._steady.remember(claim.monitor_id, steady_as_read(claim, standing, read))
 
     def flush(self, *, all: bool = False) -> None:
@@ -125,7 +123,7 @@ class OutcomeRecorder:
         except Exception as fault:
             if passes(fault):
                 # Kept and retried. If the database is unavailable for long, the oldest are dropped.
-                dropped = max(0, len(self._unrecorded) - MAX_KEPT_RESULTS)
+                dropped = max(0, len(self._unrecorded) - MAX_WAITING_RESULTS)
                 for claim, _outcome in self._unrecorded[:dropped]:
                     self._on_done(claim, None)
                 del self._unrecorded[:dropped]
@@ -133,7 +131,7 @@ class OutcomeRecorder:
             log.exception("A batch could not be recorded. Recording its results one by one.")
             standings = self._singly(batch)
         del self._unrecorded[: len(batch)]
-        # A batch that was dropped is no check for /readyz, and no sign of life of the place.
+        # A dropped batch is neither a check for /readyz nor a sign of life of the place.
         if any(standing is not None for _claim, standing in standings):
             self.last_check_at = datetime.now(UTC)
         for claim, standing in standings:
@@ -146,7 +144,7 @@ class OutcomeRecorder:
         return [(claim, standing) for (claim, _), standing in zip(batch, standings, strict=True)]
 
     def _singly(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
-        """Record each in a transaction of its own: one that fails must not lose the others."""
+        """Record each in a separate transaction: one that fails must not undo the others."""
         standings: list[tuple[Claim, Standing | None]] = []
         for finished in batch:
             try:
@@ -160,6 +158,6 @@ class OutcomeRecorder:
 
 
 def _size_of_next(size: int, seconds: float) -> int:
-    """How many results to write next, if ``size`` of them took so many seconds."""
+    """How many results to write next, if ``size`` of them took this many ``seconds``."""
     fitting = int(size * TRANSACTION_SECONDS / max(seconds, 0.001))
     return max(MIN_AT_ONCE, min(MAX_AT_ONCE, fitting))

@@ -1,8 +1,8 @@
 """The schedule of this checker's monitors, in memory: which check is due next, and which are
 running.
 
-The database is the source of all this; it is read again when a shard is taken or a monitor changes.
-Uses neither clock nor database: ``now`` is an argument.
+The checker loads it from the database, when it takes a shard and when a monitor changes. This
+module uses neither clock nor database: ``now`` is an argument.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from app.records import CheckSpec
 
 @dataclass(slots=True)
 class Job:
-    """A monitor of an owned shard. ``interval`` in seconds. ``due`` is its time in the heap: when
-    to check it or, while a check is running, when to give that up.
+    """A monitor of an owned shard. ``interval`` is in seconds. ``due``, its key in the heap: when
+    to check it, or, while a check is running, when to give up that check.
     """
 
     monitor_id: int
@@ -46,9 +46,9 @@ def _is_same(claim: Claim, other: Claim | None) -> bool:
 
 # Checks of the schedule that are due within the same quarter second begin together, at its end.
 ROUNDS_A_SECOND = 4
-# How long after its own time limit a running check is given up: it may still wait in the prober,
-# or for its recording.
-GIVEN_UP = timedelta(seconds=30)
+# How long after its time limit a running check is given up: it may still wait in the prober, or to
+# be recorded.
+GIVE_UP_AFTER = timedelta(seconds=30)
 
 
 def end_of_round(moment: datetime) -> datetime:
@@ -134,7 +134,7 @@ class Plan:
     # --- changes of all due times
 
     def set_network(self, works: bool, now: datetime) -> None:
-        """Note whether our own network works: checks that failed because of it wait for that."""
+        """Note whether the network works: checks that failed because of it wait until it does."""
         if works != self._network:
             self._network = works
             self.rearrange(now)
@@ -152,7 +152,7 @@ class Plan:
             self._push(job, now)
 
     def _request_expired(self, job: Job, now: datetime) -> bool:
-        """Whether the job was due only because of a request that has become too old meanwhile."""
+        """Whether the job was due only because of a request that is too old by now."""
         return job.standing.asked_at is not None and self._due(job, now) > now
 
     def _due(self, job: Job, now: datetime) -> datetime:
@@ -163,7 +163,7 @@ class Plan:
 
     def _push(self, job: Job, now: datetime) -> None:
         if job.monitor_id in self._running:
-            job.due = now + timedelta(seconds=job.spec.timeout) + GIVEN_UP
+            job.due = now + timedelta(seconds=job.spec.timeout) + GIVE_UP_AFTER
         else:
             job.due = self._due(job, now)
         heapq.heappush(self._heap, (job.due, job.monitor_id))
@@ -172,7 +172,7 @@ class Plan:
             heapq.heapify(self._heap)
 
     def _next(self) -> Iterator[Job]:
-        """Yield the first job of the heap, again and again; removes outdated entries."""
+        """Yield the first job of the heap repeatedly; outdated entries are removed."""
         while self._heap:
             moment, monitor_id = self._heap[0]
             job = self._jobs.get(monitor_id)

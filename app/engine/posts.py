@@ -1,8 +1,7 @@
-"""Posts that status pages write by themselves (decision 12). Needs an application context.
+"""Automatic posts on status pages (decision 12). Needs an application context.
 
-``write_due`` is safe to call in several processes at once: each page or post is locked in a
-transaction of its own and judged again there, so nothing is posted twice. A page that fails stops
-no other.
+``write_due`` is safe to call in several processes at once: each page or post is locked and judged
+again in a separate transaction, so nothing is posted twice. A page that fails stops no other.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ log = logging.getLogger(__name__)
 
 SAME_POST_WITHIN = timedelta(minutes=1)  # incidents that began within it share one post
 
-# Open posts about trouble: maintenance is another matter.
+# The states of open posts about incidents, not about maintenance
 _OPEN = (PostState.INVESTIGATING, PostState.IDENTIFIED, PostState.MONITORING)
 
 RESOLVED = N_("The problem is resolved.")
@@ -70,7 +69,7 @@ def _isolated(
 
 
 def _pages_with_incidents() -> Sequence[int]:
-    """The pages that post by themselves and have an open incident."""
+    """The pages with automatic posts that have an open incident."""
     shown = StatusPageMonitorRow
     trouble = (
         exists()
@@ -82,7 +81,7 @@ def _pages_with_incidents() -> Sequence[int]:
 
 
 def _concerns(monitor_id: Any) -> ColumnElement[bool]:
-    """In SQL: whether an incident is a monitor's own, or the outage that it is behind."""
+    """In SQL: whether an incident is of this monitor, or the outage that the monitor is behind."""
     behind = exists().where(
         MonitorStateRow.monitor_id == monitor_id,
         MonitorStateRow.behind_id == IncidentRow.monitor_id,
@@ -109,7 +108,7 @@ def _post(session: AnySession, page_id: int, now: datetime) -> bool:
 def _unposted(
     session: AnySession, page_id: int, now: datetime
 ) -> list[tuple[IncidentRow, MonitorRow]]:
-    """The open incidents of a page that no post of it is about, the oldest first."""
+    """The open incidents of a page without a post about them, the oldest first."""
     query = (
         select(IncidentRow, MonitorRow)
         .join(MonitorRow, _concerns(MonitorRow.id))
@@ -132,16 +131,18 @@ def _unposted(
 
 
 def _is_about(now: datetime) -> ColumnElement[bool]:
-    """In SQL: whether a post is about an incident. It names the incident, or it is an automatic one
-    that was written while the incident was open and has its monitor: such a post is about several.
-    One that a person wrote about the monitor is about it while it is open. One that has ended and
-    was written after now is about an incident from before the clock was set back.
+    """In SQL: whether a post is about an incident: it names the incident; or it is automatic, was
+    written while the incident was open and has its monitor; or a person wrote it about the monitor,
+    and it is open. An ended automatic post from the future does not count: it was written before
+    the clock was set back.
     """
     has_monitor = (
         exists()
         .where(PostMonitorRow.post_id == PostRow.id)
         .where(_concerns(PostMonitorRow.monitor_id))
-        .correlate(PostRow, IncidentRow)  # by itself it would name one of them anew
+        .correlate(
+            PostRow, IncidentRow
+        )  # otherwise the subquery would select from one of them again
     )
     return or_(
         PostRow.incident_id == IncidentRow.id,
@@ -188,14 +189,14 @@ def _write(
 
 
 def _automatic_posts() -> Sequence[int]:
-    """The automatic posts that nobody has written on."""
+    """The automatic posts in the state in which they were written."""
     query = select(PostRow.id).where(PostRow.automatic, PostRow.state == PostState.INVESTIGATING)
     return db.session.scalars(query.order_by(PostRow.id)).all()
 
 
 def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
     """Resolve an automatic post when none of its incidents is open any more, unless a person has
-    written on it, who then resolves it too.
+    edited it: then a person resolves it too.
     """
     post = _locked(session, post_id)
     if post is None or post.state != PostState.INVESTIGATING or _is_edited(session, post):
@@ -213,7 +214,9 @@ def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
 
 
 def _resolution(session: AnySession, post: PostRow, now: datetime) -> str:
-    """The text of the last update: that the problem is resolved, unless no place saw that."""
+    """The text of the last update: the problem is resolved, or, if no place saw its end, no longer
+    seen.
+    """
     unseen = exists().where(
         PostRow.id == post.id,
         IncidentRow.ending.in_((Ending.SILENCE, Ending.CHANGED)),
@@ -265,8 +268,8 @@ def _advance(session: AnySession, post_id: int, now: datetime) -> bool:
 
 
 def _is_prolonged(session: AnySession, post: PostRow, now: datetime) -> bool:
-    """Whether somebody wrote an update after its end; then they complete it. Updates from before
-    the clock was set back do not count.
+    """Whether a person wrote an update after its end; then a person completes it too. Updates from
+    the future do not count: they were written before the clock was set back.
     """
     row = PostUpdateRow
     later = exists().where(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.engine.plan import GIVEN_UP, Job, Plan, end_of_round
+from app.engine.plan import GIVE_UP_AFTER, Job, Plan, end_of_round
 from app.engine.schedule import Standing, due, last_scheduled, next_check
 from app.records import CheckSpec
 
@@ -144,7 +144,7 @@ def test_a_check_that_does_not_come_back_is_repeated(plan):
     """A carrier may lose it."""
     plan.put(job(7, Standing(generation=1), timeout=20), START)
     [due] = plan.take(START, 5)
-    lost = at(20) + GIVEN_UP
+    lost = at(20) + GIVE_UP_AFTER
     assert taken(plan, lost - SECOND) == []
     [again] = plan.take(lost, 5)
     assert again.claim().generation == due.claim().generation, "whichever comes first counts"

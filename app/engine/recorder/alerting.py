@@ -1,5 +1,5 @@
-"""The alerts that the recorder writes into the outbox: of incidents that open and end, of an outage
-that lasts whose first alert was given up, of a certificate that expires, and reminders of incidents
+"""The alerts that the recorder writes into the outbox: for incidents that open and end, for an open
+incident whose first alert was given up, for a certificate that expires, and reminders of incidents
 that nobody has acknowledged.
 """
 
@@ -61,7 +61,7 @@ def notify_again(
     incident = open_incident(session, monitor_id)
     if incident is None:
         return
-    incident.reminded_at = now  # reminders count from here
+    incident.reminded_at = now  # the next reminder is due a whole period from now
     session.flush()
     monitor = session.get_one(MonitorRow, monitor_id)
     rows = enqueue_again(session, monitor, incident, lanes, now)
@@ -72,9 +72,10 @@ def notify_again(
     )
 
 
-# The servers behind one name may each have a certificate of their own, and answer in turn; two
-# registries may give two dates for one domain. If only the last were stored, each would be alerted
-# again and again. So a column has a list of those that were alerted, the newest first.
+# The servers behind one name may have different certificates, and answer in turn; two registries
+# may give different dates for one domain. If only the last one were stored, each would be alerted
+# again and again. So the column has a list of certificates or dates that were alerted, the newest
+# first.
 _MAX_ALERTED = 1_000
 _STORED_LENGTH = 16  # of a fingerprint; the whole would be four times as long
 
@@ -106,8 +107,8 @@ def certificate_due(outcome: Outcome, setting: int | str | None, now: datetime) 
 def notify_certificate(
     session: AnySession, monitor_id: int, outcome: Outcome, now: datetime
 ) -> bool:
-    """Alert to a certificate that expires; returns whether that is done. While the monitor's alerts
-    cannot be read it is not, so that it is tried again.
+    """Alert to a certificate that expires; returns whether the alert was written. It is not while
+    the monitor's alerts cannot be read, so that a later check tries again.
     """
     expires, monitor = outcome.ssl_expires_at, session.get_one(MonitorRow, monitor_id)
     if expires is None or isinstance(monitor.alerts, Unreadable):
@@ -127,8 +128,9 @@ _UNANSWERED = (IncidentRow.ended_at.is_(None), IncidentRow.acknowledged_at.is_(N
 def remind(now: datetime) -> int:
     """Write the reminders that are due; returns how many. Needs an application context.
 
-    None while paused, in maintenance or in quiet hours, whose digest includes the incident. Each
-    reminder is a transaction of its own, and only one of several checkers writes it.
+    No reminder is due while the monitor is paused, in maintenance or in quiet hours, whose digest
+    includes the incident. Each reminder is one transaction, and only one of several checkers writes
+    it.
     """
     windows = MaintenanceTimes(db.session, now)
     due = [
@@ -159,14 +161,14 @@ def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
         if monitor is None or monitor.paused or monitor.remind_after is None:
             return False
         # The guard: a second checker finds that ``reminded_at`` was set just now.
-        before = now - timedelta(minutes=monitor.remind_after)
+        notified_before = now - timedelta(minutes=monitor.remind_after)
         reminding = (
             updating(IncidentRow)
             # A time in the future was written by a clock that was ahead, and does not count.
             .where(
                 IncidentRow.id == incident_id,
                 *_UNANSWERED,
-                or_(before >= _NOTIFIED, believable(now) < _NOTIFIED),
+                or_(notified_before >= _NOTIFIED, believable(now) < _NOTIFIED),
             )
             .values(reminded_at=now)
         )

@@ -16,7 +16,7 @@ from app.engine.recorder.rows import lock
 from app.engine.schedule import REQUEST_LASTS
 from app.rules.clocks import believable
 
-# A request so soon after another gets the same check: a double click is one request.
+# Requests within this time, such as a double click, get the same check.
 SAME_REQUEST = timedelta(seconds=1)
 
 
@@ -27,11 +27,11 @@ def ask(
     now: datetime,
     patience: timedelta,
 ) -> dict[int, datetime]:
-    """Ask these places for a check. Returns when each was asked: ``now``, or earlier, by a request
-    of within ``patience`` that this one joins. Raises NotFound.
+    """Ask these places for a check. Returns when each was asked: ``now``, or the time of an earlier
+    request within ``patience``, which this one joins. Raises NotFound.
 
-    If the clock of a place is ahead, the time is just after the last result there: otherwise the
-    place would take that result for the answer, and make no check.
+    If the clock of a place is ahead, the time is just after its last result: otherwise that result
+    would count as the answer, and the place would make no check.
     """
     lock(session, monitor_id)  # the change feed names the monitor, and each place reads its row
     rows = session.execute(
@@ -60,8 +60,8 @@ def ask(
 
 
 def _is_joined(row: Any, now: datetime, patience: timedelta) -> bool:
-    """Whether the check that this place was last asked for answers this request too. If it is still
-    to come, the place must carry it out for as long as the new request waits.
+    """Whether the check of the last request to this place answers this request too. If it was not
+    made yet, the last request must stay valid for as long as this one waits.
     """
     asked_at: datetime | None = row.asked_at
     if asked_at is None or asked_at > believable(now):

@@ -20,7 +20,7 @@ from app.records import Cause, Result, Verdict
 
 _ASSIGNMENTS = AssignmentRow.__table__
 _WRITTEN = ("generation", "scheduled_at", "checked_at", "verdict", "blind", "failures")
-NOWHERE = 0  # the id of no place
+NO_PLACE = 0  # an id that no place has
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITE = (
     update(_ASSIGNMENTS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
@@ -34,13 +34,13 @@ _WRITE = (
 
 @dataclass(slots=True)
 class MonitorAssignments:
-    """A monitor's assignments within a batch. ``here``: of the place of the results, None if the
-    monitor is not assigned to it (a check on request). ``elsewhere``: of all other places.
+    """A monitor's assignments within a batch. ``here``: that of the place of the results, None if
+    the monitor is not assigned to it (a check on request). ``elsewhere``: those of other places.
     """
 
     here: dict[str, Any] | None
     elsewhere: Sequence[Any]
-    by_hand: bool = True  # the check was asked for; False: it is one of the schedule
+    by_hand: bool = True  # a check on request; False: one of the schedule
     unwritten: bool = False
 
     @property
@@ -49,13 +49,13 @@ class MonitorAssignments:
 
     @property
     def is_assigned(self) -> bool:
-        """Whether a checker knows the monitor. A heartbeat has no place."""
+        """Whether a checker checks the monitor. A heartbeat has no place."""
         return self.here is not None or bool(self.elsewhere)
 
     @property
     def has_vote(self) -> bool:
-        """Whether the place is one of the monitor's (decision 14). A check on request is made
-        in another one if this server checks nothing of the monitor.
+        """Whether the place is one of the monitor's (decision 14). A check on request may be made
+        in another place.
         """
         return self.here is not None or not self.elsewhere
 
@@ -111,11 +111,11 @@ class MonitorAssignments:
         self.by_hand, self.unwritten = False, True
 
     def is_answer(self, at: datetime) -> bool:
-        """Whether a check at ``at`` is the one that this place was asked for last."""
+        """Whether a check at ``at`` answers the last request to this place."""
         if self.here is None or (asked_at := self.here["asked_at"]) is None:
             return False
-        before: datetime | None = self.here["checked_at"]
-        return at >= asked_at and (before is None or before < asked_at)
+        last_check_at: datetime | None = self.here["checked_at"]
+        return at >= asked_at and (last_check_at is None or last_check_at < asked_at)
 
     def standing(self, unconfirmed_at: datetime | None) -> Standing | None:
         if self.here is None:

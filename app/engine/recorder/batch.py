@@ -1,4 +1,4 @@
-"""The monitors and the results that one transaction of the recorder is about."""
+"""The monitors and results of one transaction of the recorder."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ STATE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Whom the monitors of a batch depend on, and who depends on them. ``above``: all that each is
-    reached through; ``waiting``: those below each whose failure is being confirmed; ``parents``:
-    those that others are reached through.
+    """The dependencies of the monitors of a batch. ``above``: the ancestors of each; ``waiting``:
+    the descendants of each whose failure is being confirmed; ``parents``: monitors with children.
     """
 
     above: Mapping[int, Collection[int]] = field(default_factory=dict)
@@ -56,7 +55,7 @@ class MonitorInBatch:
     newest: datetime | None  # the start of its newest check
     judged_since: datetime  # since when it has its present rule and places
     votes_from: datetime  # earlier results are of another target, or from before a pause
-    opened_at: datetime | None = None  # when the open incident was written, if one was before
+    opened_at: datetime | None = None  # when the row of its open incident was written
     # The lanes whose message about the open incident's opening was given up unsent
     unsent: Collection[str] = ()
     unwritten: bool = False
@@ -81,9 +80,9 @@ class MonitorInBatch:
 
 @dataclass(slots=True)
 class ResultBatch:
-    """Results of one place, which one transaction records. ``monitors``: theirs, and the ``family``
-    of these. ``tokens``: of the locked shards, by number. ``rows``, ``good``, ``incident_changes``
-    and ``sum_again`` are not written yet.
+    """Results of one place, which one transaction records. ``monitors``: the monitors of the
+    results, and their ``family``. ``tokens``: those of the locked shards, by number. ``rows``,
+    ``good``, ``incident_changes`` and ``sum_again`` are to be written.
     """
 
     session: AnySession

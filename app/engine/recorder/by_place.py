@@ -66,14 +66,14 @@ def cause_by_some(
 
 
 def counted(verdict: Verdict, titles: Sequence[str], total: int) -> str:
-    """The places, of ``total``, that see it: down, or degraded."""
+    """The beginning of a cause: how many of ``total`` places see the verdict, and their names."""
     names = ", ".join(titles)
     return _(_COUNTED[verdict], count=len(titles), total=total, names=names)
 
 
 def _silent(places: Sequence[NewestCheck]) -> Iterator[str]:
-    """The places that are not counted: they have made checks, but have no result that still counts.
-    People miss them otherwise.
+    """A sentence about places that are not counted: they have made checks, but have no result that
+    still counts.
     """
     names = [place.title for place in places if place.at is None and place.last_at is not None]
     if names:
@@ -87,8 +87,8 @@ def _silent(places: Sequence[NewestCheck]) -> Iterator[str]:
 
 def place_of(place: NewestCheck, since: datetime, check: Any = None) -> dict[str, Any]:
     """A place in ``evidence.places``; a place without a vote is unknown. ``earlier``: its newest
-    check is from before ``since``, so it says nothing of the failure. A failure in a maintenance
-    before it opens no incident, and counts as none.
+    check was made before ``since``, so it says nothing about the failure. A failure in an earlier
+    maintenance window does not count.
     """
     if place.maintenance and place.verdict is Verdict.DOWN:
         place = replace(place, verdict=None, cause_code=None, cause=None, status_code=None)

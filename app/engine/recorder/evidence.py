@@ -6,8 +6,8 @@ before them that is stored in full (null when there was none), the usual figures
 (``_usual_before``), and the newest check of each place (app/engine/recorder/by_place.py).
 
 A failing check of a place that does not change the state (other places are good, or have just been
-counted for the same repeat) is kept aside, the newest of each place, until an incident opens. A
-check has the result's fields and the evidence of the prober (app/checks/http/outcome.py).
+counted for the same repeat) is stored aside until an incident opens, the newest one of each place.
+A check has the result's fields and the evidence of the prober (app/checks/http/outcome.py).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from app.records import GOOD_VERDICTS, PHASES, Outcome, Result, Verdict
 from app.rules.time import iso
 from app.rules.who_saw import named_places, title_of
 
-# A check that is up has evidence only now and then (app/checks/outcome.py), a degraded one always.
-# Storing all of it would be most of what the database writes, though it is rarely read.
-SLOW_KEPT_EVERY = 600.0  # seconds
-ASIDE = "aside"  # marks a check that is kept aside
+# A check that is up has evidence only at times (app/checks/outcome.py), a degraded one always. The
+# evidence of all degraded checks would be most of what the database writes, and is rarely read.
+SLOW_STORED_EVERY = 600.0  # seconds
+ASIDE = "aside"  # marks a check that is stored aside
 _OF_RESULT = ("ip", "http_version", "location")
 ELSEWHERE = "elsewhere"  # in the last good check: the last good checks of other places, by name
 MAX_ELSEWHERE = 9
@@ -78,15 +78,15 @@ def wants_good(outcome: Outcome) -> bool:
         return True
     made_at: dict[int, float] = current_app.extensions.setdefault("wakeful.slow_kept", {})
     moment = time.monotonic()
-    if moment - made_at.get(result.monitor_id, -SLOW_KEPT_EVERY) < SLOW_KEPT_EVERY:
+    if moment - made_at.get(result.monitor_id, -SLOW_STORED_EVERY) < SLOW_STORED_EVERY:
         return False
     made_at[result.monitor_id] = moment
     return True
 
 
 def beside_others(session: AnySession, good: Mapping[int, Any]) -> dict[int, Any]:
-    """The good checks of monitors with several places, each with the last good ones of the other
-    places: a failure is compared with a check of its own place.
+    """The good checks of monitors with several places, each with the last good checks of the other
+    places: a failure is compared with a check of the same place.
     """
     stored = _last_good(session, list(good))
     return {
@@ -110,8 +110,8 @@ def good_checks(stored: Any) -> list[dict[str, Any]]:
 
 
 class Failing:
-    """The failing checks that are kept of the monitors of a batch until an incident opens. They are
-    read together, when the first is needed, and written together.
+    """The stored failing checks of the monitors of a batch, until an incident opens. They are read
+    together, when the first one is needed, and written together.
     """
 
     def __init__(self, session: AnySession, monitor_ids: Collection[int]) -> None:
@@ -120,17 +120,17 @@ class Failing:
         self._changed: set[int] = set()
 
     def keep(self, outcome: Outcome, *, first: bool) -> None:
-        """Keep a failing check. ``first``: of the stored ones, keep only those aside."""
+        """Add a failing check. ``first``: drop the stored ones, except those aside."""
         id = outcome.result.monitor_id or 0
         self._set(id, [*(self.aside(id) if first else self._checks_of(id)), check_of(outcome)])
 
     def keep_aside(self, outcome: Outcome) -> None:
-        """Keep a failing check of a place that does not change the monitor's state."""
+        """Store a failing check of a place that does not change the monitor's state."""
         id, location = outcome.result.monitor_id or 0, outcome.result.location
         self._set(id, [*self._but_aside(id, location), check_of(outcome) | {ASIDE: True}])
 
     def drop_aside(self, monitor_id: int, location: str) -> None:
-        """Drop the failing check that is kept aside of a place, because its check is good again."""
+        """Drop the failing check of a place that is stored aside: its check is good again."""
         if self._all.get(monitor_id) is not None:
             self._set(monitor_id, self._but_aside(monitor_id, location) or None)
 
@@ -142,7 +142,7 @@ class Failing:
         return [check for check in self._checks_of(monitor_id) if ASIDE in check]
 
     def has_aside(self, monitor_id: int, location: str | None) -> bool:
-        """Whether a failing check of this place is kept aside."""
+        """Whether a failing check of this place is stored aside."""
         return any(check.get("location") == location for check in self.aside(monitor_id))
 
     def take(self, monitor_id: int) -> list[Any]:
@@ -152,7 +152,7 @@ class Failing:
         return checks
 
     def write(self) -> None:
-        """Store what has changed."""
+        """Write the changed checks."""
         journal.keep_evidence("failing", {id: self._all[id] for id in sorted(self._changed)})
         self._changed = set()
 
@@ -167,7 +167,7 @@ class Failing:
         return readable(self._all.get(monitor_id)) or []
 
     def _but_aside(self, monitor_id: int, location: str) -> list[Any]:
-        """The failing checks without the one that is kept aside of this place."""
+        """The failing checks without the one of this place that is stored aside."""
         return [
             check
             for check in self._checks_of(monitor_id)
@@ -180,7 +180,7 @@ class Failing:
 
 
 def keep_asked(session: AnySession, result: Result) -> None:
-    """Keep what the assertions found in the answer of a place to a request for a check."""
+    """Store the values that the assertions found in the check of a place on request."""
     id = result.monitor_id or 0
     stored = readable(session.scalar(_ASKED, {"id": id})) or {}
     entry = [to_ms(result.checked_at), [json_of(row) for row in result.assertions]]
@@ -188,7 +188,7 @@ def keep_asked(session: AnySession, result: Result) -> None:
 
 
 def asked(session: AnySession, result: Result) -> Result:
-    """A stored result that was asked for, with what its assertions found."""
+    """A stored result of a check on request, with the values that its assertions found."""
     stored = readable(session.scalar(_ASKED, {"id": result.monitor_id})) or {}
     at_ms, rows = stored.get(result.location) or (None, ())
     if at_ms != to_ms(result.checked_at):
@@ -297,7 +297,7 @@ def _places(
 
 USUAL_WITHIN = timedelta(days=1)  # before the failure
 MAX_CHECKS = 50
-MIN_CHECKS = 5  # of fewer, no figure is usual
+MIN_CHECKS = 5  # with fewer checks, there are no usual figures
 _RESULTS: Any = ResultRow.__table__
 # Built once, of columns of the table: run for each incident that opens.
 _GOOD_IN_ALL = (

@@ -1,12 +1,12 @@
 """Find and store the incidents that only late results show. They have ended: no state changes, and
-nobody is alerted. One that goes on ends when its last result stops counting, until later results
-come.
+nobody is alerted. An outage without a recovery ends when its last result stops counting, until
+later results arrive.
 
-The stored results of all places are judged again (``app/judge/replay.py``) around the late ones,
-and the outages that they show replace the incidents that were found late in that time before. So
-pieces of a backlog may come in any order, or twice. An incident whose end a person has set stays.
-Likewise with the times in which a monitor was unreachable because of an outage of what it is
-reached through (decision 20). Those of a parent are found first.
+The stored results of all places are judged again (``app/judge/replay.py``) around the late ones.
+The outages that they show replace the incidents of that time that were found late earlier, so parts
+of a backlog may arrive in any order, or twice. An incident whose end a person has set stays. The
+times in which a monitor was unreachable because of an outage of a parent (decision 20) are found in
+the same way, parents first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from app.records import MAX_CAUSE, Result, Verdict
 from app.stats.cover import split
 from app.stats.tally import HOUR_MS, merged
 
-# A person has neither reopened it nor set its end.
+# An incident found late that a person has neither reopened nor ended
 _CORRECTABLE = and_(
     IncidentRow.found_late, IncidentRow.ended_at.is_not(None), IncidentRow.ending.is_(None)
 )
@@ -73,8 +73,8 @@ class Search:
     places: Collection[int]
     late_failures: list[Result] = field(default_factory=list)
     times: set[int] = field(default_factory=set)  # of the results (ms)
-    stored: Sequence[IncidentRow] = ()  # incidents found late before, oldest first
-    # Times behind others: those that were found late before, and those of results in time
+    stored: Sequence[IncidentRow] = ()  # stored incidents that were found late, oldest first
+    # Stored times behind an outage of a parent: found late, and by results in time
     behind: Sequence[UnreachableRow] = ()
     behind_in_time: Sequence[TimeSpan] = ()
 
@@ -101,23 +101,23 @@ class Search:
 
     @property
     def since(self) -> datetime:
-        """From when on the late results may have changed the verdict."""
+        """The time from which the late results may have changed the verdict."""
         return max(self.first - self.margin, judged_since(self.monitor))
 
     @property
     def begin(self) -> datetime:
-        """From when on results are read: one may still have a vote at ``since``, or count then."""
+        """The time from which results are read: they may have a vote or count at ``since``."""
         begin = self.since - max(vote_lasts(self.monitor), self.covers)
         return max(begin, judged_since(self.monitor))
 
     @property
     def final_at(self) -> datetime:
-        """From when on the late results have no effect on the verdict."""
+        """The time from which the late results have no effect on the verdict."""
         return self.last + self.margin
 
     @property
     def is_needed(self) -> bool:
-        """Without a late failure, results can only change a stored outage."""
+        """Whether the search may change something: there is a late failure, or a stored outage."""
         starts = [row.started_at for row in self.stored] + [row.started_at for row in self.behind]
         return bool(self.late_failures) or any(start <= self.final_at for start in starts)
 
@@ -134,8 +134,8 @@ def find(
     for search in searches:
         by_depth.setdefault(len(above.get(search.monitor.id, ())), []).append(search)
     changed_times: dict[int, TimeSpan] = {}
-    for _depth, alike in sorted(by_depth.items()):  # none is reached through another of the same
-        needed = with_stored(session, alike)
+    for _depth, same_depth in sorted(by_depth.items()):  # of one depth, none is behind another
+        needed = with_stored(session, same_depth)
         incidents, parents = _incidents(session, needed), _parents(session, needed, above)
         for search, replaced, spans, behind in _replayed(needed, incidents, parents):
             outages = [outage for span in spans if (outage := _outage(span, search, title))]
@@ -153,8 +153,8 @@ def find(
 def _store_behind(
     session: AnySession, search: Search, behind: Sequence[BehindSpan]
 ) -> tuple[datetime, ...]:
-    """Store these times behind others in place of those that were found late before, without those
-    of results in time. Returns the ends of what has changed.
+    """Store these times behind outages of parents in place of the stored ones that were found late,
+    without those of results in time. Returns the starts and ends of the changed times.
     """
     spans = {
         (parent, *part)
@@ -162,8 +162,8 @@ def _store_behind(
         for part in _minus(_whole([span]), search.behind_in_time)
     }
     stored = {(row.parent_id, row.started_at, _end_of(row)): row for row in search.behind}
-    for gone in stored.keys() - spans:
-        session.delete(stored[gone])
+    for key in stored.keys() - spans:
+        session.delete(stored[key])
     for parent, start, end in sorted(spans - stored.keys()):
         times = {"started_at": start, "ended_at": end}
         session.add(
@@ -218,18 +218,20 @@ def _store(
     outages: Sequence[Outage],
     now: datetime,
 ) -> None:
-    """Store these outages in place of the incidents ``replaced``. One that overlaps an outage stays
-    the same incident, with its comment and acknowledgement.
+    """Store these outages in place of the incidents ``replaced``. An incident that overlaps an
+    outage is changed, and keeps its comment and acknowledgement.
     """
-    left = list(replaced)
+    unmatched = list(replaced)
     for outage in outages:
         start, end = outage.started_at, outage.ended_at
-        row = next((row for row in left if row.started_at <= end and _end_of(row) >= start), None)
+        row = next(
+            (row for row in unmatched if row.started_at <= end and _end_of(row) >= start), None
+        )
         if row is None:
             row = IncidentRow(monitor_id=monitor_id, found_late=True, created_at=whole(now))
             session.add(row)
         else:
-            left.remove(row)
+            unmatched.remove(row)
         row.started_at, row.ended_at = start, end
         row.cause, row.cause_code = outage.cause, outage.cause_code
         row.cause_folded = outage.cause and outage.cause.casefold()
@@ -237,7 +239,7 @@ def _store(
         row.updated_at = whole(now)
         if row.acknowledged_at is not None:
             row.acknowledged_at = min(max(row.acknowledged_at, start), end)
-    for row in left:
+    for row in unmatched:
         session.delete(row)
 
 
@@ -276,7 +278,7 @@ def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, lis
         for id, started_at, ended_at, by_hand in rows:
             by_monitor[id].append(BlockedSpan(started_at, ended_at, by_hand))
     for search in searches:
-        # A pause ends an outage and keeps one from being found, as an incident by hand does.
+        # In a pause no outage is found, as during an incident by hand.
         if pause := last_pause(search.monitor):
             by_monitor[search.monitor.id].append(BlockedSpan(*pause, by_hand=True, pause=True))
             by_monitor[search.monitor.id].sort(key=lambda span: span.started_at)
@@ -298,10 +300,10 @@ def _replayed(
     incidents: Mapping[int, Sequence[BlockedSpan]],
     parents: Mapping[int, ParentsAt],
 ) -> Iterator[tuple[Search, list[IncidentRow], Sequence[TimeSpan], Sequence[BehindSpan]]]:
-    """Each search with the stored incidents whose time was judged again, and the outages of that
-    time, and the times behind others.
+    """Each search with the stored incidents whose time was judged again, the outages of that time,
+    and the times behind outages of parents.
     """
-    going_on = []
+    unfinished = []
     for search, checks in _read((search, search.begin, search.final_at) for search in searches):
         of_monitor = incidents[search.monitor.id]
         spans = [span for span in of_monitor if (span.ended_at or FAR_FUTURE) > search.begin]
@@ -311,14 +313,16 @@ def _replayed(
         earlier.judge(_without_own(search, checks))
         outages = _final_outages(search, replay)
         if outages is None:
-            going_on.append((search, replay, earlier))
+            unfinished.append((search, replay, earlier))
         else:
             replaced = [row for row in search.stored if row.started_at < search.final_at]
             search.behind = [row for row in search.behind if row.started_at < search.final_at]
-            found_now = _not_judged_in_time(outages, earlier.all_outages(), replaced)
-            yield search, replaced, found_now, replay.all_behind()
-    replays = {search.monitor.id: (replay, earlier) for search, replay, earlier in going_on}
-    for search, checks in _read((search, search.final_at, None) for search, *_replays in going_on):
+            new_outages = _not_judged_in_time(outages, earlier.all_outages(), replaced)
+            yield search, replaced, new_outages, replay.all_behind()
+    replays = {search.monitor.id: (replay, earlier) for search, replay, earlier in unfinished}
+    for search, checks in _read(
+        (search, search.final_at, None) for search, *_replays in unfinished
+    ):
         replay, earlier = replays[search.monitor.id]
         replay.judge(checks)
         earlier.judge(checks)
@@ -327,11 +331,11 @@ def _replayed(
 
 
 def _replay(search: Search, incidents: Sequence[BlockedSpan], parents_at: ParentsAt) -> Replay:
-    before = next((row for row in search.stored if row.started_at < search.since), None)
+    open_outage = next((row for row in search.stored if row.started_at < search.since), None)
     behind = next((row for row in search.behind if row.started_at < search.since), None)
     state, covered_until = State(), None
-    if before is not None:
-        state, covered_until = State(started_at=before.started_at), _end_of(before)
+    if open_outage is not None:
+        state, covered_until = State(started_at=open_outage.started_at), _end_of(open_outage)
     elif behind is not None:
         state, covered_until = State(behind=behind.parent_id), _end_of(behind)
     replay = Replay(
@@ -343,7 +347,7 @@ def _replay(search: Search, incidents: Sequence[BlockedSpan], parents_at: Parent
 
 
 def _without_own(search: Search, checks: Iterable[PastResult]) -> Iterator[PastResult]:
-    """The results that were stored before those of ``search`` came."""
+    """The results without those of ``search``."""
     return (
         check for check in checks if check.place != search.place or check.at_ms not in search.times
     )
@@ -352,15 +356,15 @@ def _without_own(search: Search, checks: Iterable[PastResult]) -> Iterator[PastR
 def _not_judged_in_time(
     spans: Iterable[TimeSpan], earlier: Iterable[TimeSpan], stored: Iterable[IncidentRow]
 ) -> Sequence[TimeSpan]:
-    """The outages, less the time that was down by the ``earlier`` results alone and is no stored
-    late incident: it was judged in time, and its incident was deleted, or the rule was another.
+    """The outages without the time that was down by the ``earlier`` results alone and has no stored
+    late incident: it was judged in time, and its incident was deleted, or the rule was different.
     """
     stored_spans = [(row.started_at, _end_of(row)) for row in stored]
     return _minus(_whole(spans), _minus(_whole(earlier), stored_spans))
 
 
 def _whole(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
-    """In whole seconds, as incidents are stored."""
+    """The spans in whole seconds, as incidents are stored."""
     rounded = [(whole(start), whole(end)) for start, end in spans]
     return [(start, end) for start, end in rounded if start < end]
 
@@ -379,19 +383,22 @@ def _minus(spans: Sequence[TimeSpan], removed: Sequence[TimeSpan]) -> Sequence[T
 def _final_outages(search: Search, replay: Replay) -> Sequence[TimeSpan] | None:
     """The outages until ``final_at``; None if later results must be judged to end the last one."""
     final_at = search.final_at
-    after = next((row for row in search.stored if row.started_at < final_at < _end_of(row)), None)
-    if after is None:
+    open_outage = next(
+        (row for row in search.stored if row.started_at < final_at < _end_of(row)), None
+    )
+    if open_outage is None:
         return replay.outages if replay.is_clear else None
     if replay.down_since is None:
         return None
-    return [*replay.outages, (replay.down_since, _end_of(after))]
+    return [*replay.outages, (replay.down_since, _end_of(open_outage))]
 
 
 def _read(
     searches: Iterable[tuple[Search, datetime, datetime | None]],
 ) -> Iterator[tuple[Search, Sequence[PastResult]]]:
     """The results of each search from one time to another (None: to the last). Searches whose times
-    mostly overlap share a statement: a batch mostly has the same minutes of many monitors.
+    overlap by more than half share a statement: a batch usually has the same minutes of many
+    monitors.
     """
     spans = [(to_ms(begin), to_ms(stop or FAR_FUTURE), search) for search, begin, stop in searches]
     group: list[tuple[int, int, Search]] = []
@@ -418,8 +425,8 @@ def _read_group(
 
 
 def _outage(span: TimeSpan, search: Search, title: str) -> Outage | None:
-    """The outage of this time; None if no late result shows it: a failure in time has an ordinary
-    incident.
+    """The outage of this time; None if no late result shows it, because a failure in time has an
+    ordinary incident.
     """
     start, end = span
     incidents = [row for row in search.stored if row.started_at < end and _end_of(row) > start]
@@ -442,7 +449,7 @@ def _as_stored(row: IncidentRow) -> Outage:
 
 
 def _changed_span(before: Sequence[Outage], after: Sequence[Outage]) -> TimeSpan | None:
-    """The time in which these differ; of a long outage that goes on, only the new part."""
+    """The time in which these differ; for an outage that became longer, only the new part."""
     old, new = ({outage.started_at: outage.ended_at for outage in part} for part in (before, after))
     times = [
         time

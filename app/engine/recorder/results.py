@@ -17,7 +17,7 @@ from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.db.windows import MaintenanceTimes
 from app.engine.recorder import assigned, evidence, gaps, outages, unreachable
-from app.engine.recorder.assigned import NOWHERE, MonitorAssignments
+from app.engine.recorder.assigned import NO_PLACE, MonitorAssignments
 from app.engine.recorder.batch import STATE_COLUMNS, Family, MonitorInBatch, ResultBatch
 from app.engine.recorder.judging import carry_out, finish, judge, set_cause
 from app.engine.recorder.rows import cover_limit_s, judged_since, state_of
@@ -307,7 +307,7 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
     session.flush()
     changes.note(session, row.id)
     lock_states(session, [row.id])
-    loaded = _load(session, {row.id}, NOWHERE, now)
+    loaded = _load(session, {row.id}, NO_PLACE, now)
     monitor, windows = loaded[row.id], MaintenanceTimes(session, now)
     state_before, maintenance = monitor.state, windows.covers(row, now)
     decision = revote(monitor.rules, monitor.situation, now, maintenance=maintenance)
@@ -323,7 +323,7 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
     elif monitor.state.stage not in (Stage.CONFIRMING, Stage.RECOVERING):
         monitor.columns["unconfirmed_at"] = None
     failing = evidence.Failing(session, [row.id])
-    batch = ResultBatch(session, now, "", NOWHERE, windows, loaded, {}, failing, set())
+    batch = ResultBatch(session, now, "", NO_PLACE, windows, loaded, {}, failing, set())
     set_cause(batch, monitor, decision.votes)
     if decision.step is Step.CANCEL:
         failing.drop(row.id)

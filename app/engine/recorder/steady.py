@@ -41,7 +41,7 @@ EVIDENCE_SECONDS = 10.0
 SAVED_SECONDS = 60.0
 # Results of all sorts that are kept in memory while the database is unavailable. Then no check
 # starts.
-MAX_KEPT_RESULTS = 10_000
+MAX_WAITING_RESULTS = 10_000
 
 Finished = tuple[Claim, Outcome]
 
@@ -208,7 +208,7 @@ class Steady:
 
     def drop_oldest(self) -> None:
         """Drop the oldest waiting results beyond the most that are kept."""
-        del self._waiting[: max(0, len(self._waiting) - MAX_KEPT_RESULTS)]
+        del self._waiting[: max(0, len(self._waiting) - MAX_WAITING_RESULTS)]
 
     # --- writing
 
