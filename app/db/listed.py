@@ -1,5 +1,5 @@
-"""Lists of a monitor's results, of single and packed ones alike, the newest first: how many there
-are in each hour, then those of the hours of a page. Needs an application context.
+"""Lists of a monitor's results, single and packed ones, the newest first. A page counts the results
+of each hour, then reads those of its hours. Needs an application context.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _counting_packed(place: str | None) -> Select[Any]:
 
 
 def page(query: ResultQuery) -> tuple[list[Result], int]:
-    """The results of a page, and how many there are in all."""
+    """The results of a page, and the number of all results."""
     selection = _Selection(
         query.monitor_id,
         0 if query.from_ is None else to_ms(query.from_),
@@ -113,13 +113,13 @@ def page(query: ResultQuery) -> tuple[list[Result], int]:
     keys = set(_changes(selection)) if query.changes else None
     hours = _counts(selection) if keys is None else Counter(key[1] // HOUR_MS for key in keys)
     skipped = (query.page - 1) * query.per_page
-    left = query.per_page
-    parts: dict[int, slice] = {}  # what the page has of each hour
+    remaining = query.per_page
+    parts: dict[int, slice] = {}  # the results of each hour that are on the page
     for hour in sorted(hours, reverse=True):
         number = hours[hour]
-        if skipped < number and left > 0:
-            parts[hour] = slice(skipped, skipped + left)
-            left -= number - skipped
+        if skipped < number and remaining > 0:
+            parts[hour] = slice(skipped, skipped + remaining)
+            remaining -= number - skipped
         skipped = max(0, skipped - number)
     by_hour = groupby(_rows(selection, parts, keys), lambda row: row[1] // HOUR_MS)
     rows = [row for hour, of_hour in by_hour for row in [*of_hour][parts[hour]]]
@@ -149,13 +149,13 @@ def _counts(selection: _Selection) -> Counter[int]:
 
 
 def _changes(selection: _Selection) -> Iterator[Row]:
-    """The keys of results whose verdict or cause differs from the one before in their place."""
+    """The keys of results whose verdict or cause differs from the previous one in their place."""
     singles = selection.singles(CHANGES)
-    before: dict[int, Row] = {}
+    last_by_place: dict[int, Row] = {}
     for row in merge(map(tuple, singles), selection.packed(*_CHANGING), key=row_key):
         place, verdict_and_cause = row[2], row[3:]
-        if before.get(place) != verdict_and_cause:
-            before[place] = verdict_and_cause
+        if last_by_place.get(place) != verdict_and_cause:
+            last_by_place[place] = verdict_and_cause
             if selection.verdict in (None, verdict_and_cause[0]):
                 yield row_key(row)
 

@@ -1,5 +1,5 @@
-"""Locks that belong to no row: on PostgreSQL advisory locks. SQLite has one lock for all, which a
-process that writes one transaction after another leaves to others in pauses.
+"""Locks that belong to no row: advisory locks on PostgreSQL. SQLite has one lock for everything; a
+process that writes one transaction after another pauses, so that others get it.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, scoped_session
 
 RUN_SECONDS = 0.5  # how long a process writes before it may have to pause
-# The share of that time for which it may hold the lock, so that others' retries find it free.
+# The share of that time for which it may hold the lock, so that retries of others find it free.
 MAX_HELD = 0.8
 PAUSE_SECONDS = 0.12  # longer than the longest wait of SQLite between two retries
-# How long a pause waits for the other threads to leave. A thread that stays longer waits for
+# How long a pause waits for the other threads to finish. A thread that takes longer waits for
 # another process that has the lock, or writes much at once: a longer pause would not help.
 MAX_WAIT = 1.0
 
 
 class Lock(IntEnum):
-    """The tasks that only one transaction at a time may do, with PostgreSQL's numbers of their
-    locks.
+    """The tasks that only one transaction at a time may do, with the numbers of their locks in
+    PostgreSQL.
     """
 
-    # 0x77616B65 is the lock of migrations/env.py: do not use it for another.
+    # 0x77616B65 is used for the lock of migrations/env.py.
     OUTBOX = 0x57414B45  # decide what is sent next
     CHANGES = 0x77616B66  # write the change feed
     POST_TEMPLATES = 0x7074706C  # name a post template
@@ -37,14 +37,14 @@ class Lock(IntEnum):
 
 
 def take_lock(session: Session | scoped_session[Any], lock: Lock) -> None:
-    """Wait until no other transaction has this lock, and keep it until this transaction ends."""
+    """Wait until no other transaction has this lock, and hold it until this transaction ends."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(int(lock))))
 
 
 def share_lock(session: Session | scoped_session[Any], lock: Lock) -> None:
-    """Keep others from taking this lock until this transaction ends; several may share it. Do not
-    take it alone after that: two that share it would wait for each other.
+    """Take this lock in shared mode until this transaction ends. Do not call ``take_lock`` after
+    it: two transactions that share the lock would wait for each other.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock_shared(int(lock))))
@@ -56,10 +56,10 @@ class Pauses:
 
     A process that waits for SQLite's lock retries after up to 0.1 s. Between two transactions of a
     busy process, as when thousands of monitors fail at once, the lock is free for some
-    milliseconds, so others retried in vain for ten seconds, and failed: "The database is busy".
+    milliseconds. Without pauses, others retry for ten seconds and fail: "The database is busy".
 
     The lock is free in a pause only if no thread of the process holds it. So a pause begins when
-    the last thread has left, and no thread enters before its end.
+    the last thread has released it, and no thread takes it before the end of the pause.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Pauses:
 
     @contextmanager
     def around(self, take: Callable[[], object]) -> Iterator[None]:
-        """Pause if others are to have their turn, then ``take`` the lock for the block."""
+        """Pause if this process has held the lock for too long, then ``take`` it for the block."""
         self._begin()
         held_since = None
         try:

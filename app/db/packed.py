@@ -1,11 +1,11 @@
-"""Results of an hour that is over, packed into one value for each monitor and place.
+"""Packed hours: the results of a past hour in one value for each monitor and place.
 
-A result takes 41 bytes in a row of its own (PostgreSQL: 165), and some 8 packed. ``pack_old``,
-which housekeeping calls, packs the hours of a monitor that are summed and older than ``SINGLE_MS``.
-A result that comes later is a row of its own beside its hour until it is packed too. Readers of any
-time use ``rows``, ``with_packed`` and ``first_at``, and lists ``app/db/listed.py``. Readers of the
-last day need only the rows of ``results``: the newest result of a monitor or a place (``latest``,
-``by_place``), what still counts, what was usual before a failure.
+A result takes 41 bytes as a single row (PostgreSQL: 165), and some 8 packed. ``pack_old``, which
+housekeeping calls, packs the hours of a monitor that are summed and older than ``SINGLE_MS``. A
+result that arrives later is a single row until it is packed too. Code that reads results of any age
+uses ``rows``, ``with_packed`` and ``first_at``; lists use ``app/db/listed.py``. Code that reads the
+last day needs only the rows of ``results``: the newest result of a monitor or a place (``latest``,
+``by_place``), results that still count, and the usual figures before a failure.
 
 Needs an application context.
 """
@@ -35,10 +35,10 @@ from app.stats.tally import HOUR_MS
 
 log = Lasting(logging.getLogger(__name__))
 
-# How long a result stays a row of its own: a day, which charts and evidence read, and what an agent
-# brings late has come by then.
+# How long a result stays a single row: longer than a day, which charts and evidence read, and which
+# late results of agents may take.
 SINGLE_MS = 26 * HOUR_MS
-# A transaction of these takes some 50 ms: the recorder must not wait.
+# A transaction of this size takes some 50 ms, so that the recorder does not wait for long.
 MONITORS_AT_ONCE, HOURS_AT_ONCE = 20, 6
 DAMAGED = (
     "The results of monitor %d in the hour from %s cannot be read, because their value is "
@@ -54,10 +54,11 @@ _STATES: Any = MonitorStateRow.__table__
 
 # --- One hour as bytes
 #
-# A line of JSON and the columns' numbers, deflated. The line has the number of results, the causes,
-# the first time within the hour, and for each column its value, if all are equal, or the least one,
-# the bytes of each number, and whether 0 is none. The numbers are what is more than the least: the
-# low bytes of all, then the next ones, because high bytes repeat. Times are differences.
+# A line of JSON and the numbers of the columns, deflated. The line has the number of results, the
+# causes, the first time within the hour, and a spec for each column. The spec is the value, if all
+# are equal; otherwise the smallest value, the bytes for each number, and whether 0 stands for None.
+# The numbers are the differences from the smallest value: first the low bytes of all, then the next
+# bytes, because high bytes repeat. Times are the differences from the previous time.
 
 _USUAL = b"[60,[],1823456,[59990,1],0,0,120,200,0,[0,1],[20,1],[30,1],[100,2],[0,1],1,null,null]\n"
 
@@ -69,7 +70,7 @@ def pack(results: Sequence[Row]) -> bytes:
     texts = sorted({cause for cause in causes if cause is not None})
     columns |= {
         "at": [later - earlier for earlier, later in pairwise(times)],
-        # Mostly nothing: the phases make up the whole time.
+        # Usually 0, because the phases add up to the whole time
         "response_time": [
             None if total is None else total - spent
             for total, spent in zip(columns["response_time"], _spent(columns), strict=True)
@@ -84,7 +85,7 @@ def pack(results: Sequence[Row]) -> bytes:
 
 
 def unpack(packed: bytes, hour: int, names: Sequence[str]) -> list[Sequence[Any]]:
-    """The columns ``names`` of an hour. Raises some exception if the value is damaged."""
+    """The columns ``names`` of an hour. Raises any exception if the value is damaged."""
     data = zlib.decompressobj(-15, zdict=_USUAL).decompress(packed)
     line, _newline, body = data.partition(b"\n")
     count, texts, first, *specs = json.loads(line)
@@ -163,7 +164,7 @@ def rows(
     """The packed results of these monitors between two times (ms): KEY, then ``names``, in the
     order of KEY. ``conditions`` are of columns of PackedHourRow.
 
-    Values are those of the database. A damaged hour is logged and left out.
+    Values are not converted. A damaged hour is logged and left out.
     """
     statement = _BETWEEN.where(*conditions) if conditions else _BETWEEN
     span = {"ids": list(ids), "first": start // HOUR_MS, "last": min(-(-end // HOUR_MS), 2**31) - 1}
@@ -194,8 +195,8 @@ def row_key(row: Row) -> Row:
 
 
 def with_packed(singles: Sequence[Row], packed: Iterable[Row]) -> Sequence[Row]:
-    """Results of both kinds, each once, in the order of KEY. Read the single ones first: what is
-    packed meanwhile is read twice then, and not missed.
+    """Results of both kinds, each once, in the order of KEY. Read the single ones first: a result
+    that is packed between the two reads is then read twice, and not missed.
     """
     by_key = {row_key(row): row for row in packed}
     if not by_key:
@@ -205,7 +206,7 @@ def with_packed(singles: Sequence[Row], packed: Iterable[Row]) -> Sequence[Row]:
 
 
 def first_at(monitor_id: int, since: int = 0) -> int | None:
-    """The time (ms) of a monitor's first stored result, of those from ``since`` on."""
+    """The time (ms) of a monitor's first stored result from ``since`` on."""
     single = db.session.scalar(
         select(func.min(ResultRow.at)).where(
             ResultRow.monitor_id == monitor_id, ResultRow.at >= since
@@ -226,7 +227,7 @@ def first_at(monitor_id: int, since: int = 0) -> int | None:
 _FIRST = (
     select(func.min(_RESULTS.c.at)).where(_RESULTS.c.monitor_id == _STATES.c.monitor_id)
 ).scalar_subquery()
-# Until when hours are old enough: of ``now``, and of the time until which a monitor is summed.
+# The end of the hours that are old enough: by ``now``, and by the time until which they are summed.
 _SUMMED = type_coerce(_STATES.c.rolled_until, BigInteger)
 _NOW: Any = bindparam("now", type_=BigInteger)
 _UNTIL = case((_SUMMED > _NOW, _NOW), else_=_SUMMED) // HOUR_MS * HOUR_MS - SINGLE_MS
@@ -247,9 +248,8 @@ _TAKE = (
 
 
 def pack_old(now: datetime, seconds: float) -> int:
-    """Pack what is old enough, for some seconds. Returns how many results were packed.
-
-    Whole in each transaction: a kill leaves each result as it was or packed.
+    """Pack hours that are old enough, for ``seconds``. Returns how many results were packed. After
+    a kill, each result is either single or packed, because one transaction does both steps.
     """
     ends, packed, more = time.monotonic() + seconds, 0, 1
     while more:
@@ -265,22 +265,22 @@ def pack_old(now: datetime, seconds: float) -> int:
 
 def _pack_some(ids: Sequence[int], now: int) -> int:
     with writing() as session:
-        lock_states(session, ids)  # who brings late results of these hours, or packs them, waits
-        taken: list[Row] = []
+        lock_states(session, ids)  # others that write late results, or pack these hours, wait
+        results: list[Row] = []
         some = _BEHIND.where(_STATES.c.monitor_id.in_(ids))
         for id, first, until in session.execute(some, {"now": now}).all():
             start = first // HOUR_MS * HOUR_MS
             span = {"id": id, "start": start, "end": min(until, start + HOURS_AT_ONCE * HOUR_MS)}
-            taken += map(tuple, numbers(session.execute(_TAKE, span).all(), texts=1))
-        _store(session, taken)
-    return len(taken)
+            results += map(tuple, numbers(session.execute(_TAKE, span).all(), texts=1))
+        _store(session, results)
+    return len(results)
 
 
-def _store(session: DbSession, taken: Iterable[Row]) -> None:
+def _store(session: DbSession, unpacked_rows: Iterable[Row]) -> None:
     def hour_of(row: Row) -> Row:
         return row[0], row[2], row[1] // HOUR_MS
 
-    by_hour = groupby(sorted(taken, key=lambda row: (row[0], row[2], row[1])), hour_of)
+    by_hour = groupby(sorted(unpacked_rows, key=lambda row: (row[0], row[2], row[1])), hour_of)
     hours: dict[Row, Sequence[Row]] = {
         (id, hour, place): list(results) for (id, place, hour), results in by_hour
     }

@@ -1,8 +1,9 @@
-"""The places that checks run from, and what their processes report. Needs an application context.
+"""The places that checks run from, and the reports of their processes. Needs an application
+context.
 
-A checker writes its own heartbeat every few seconds (``app/engine/shards.py``), and the process
-that takes the results of a prober or an agent writes one on its behalf (``keep_heartbeat``). Each
-process has a heartbeat of its own, so that several of one place do not wait for each other. The
+A checker writes its heartbeat every few seconds (``app/engine/shards.py``); the process that gets
+the results of a prober or an agent writes its heartbeat for it (``keep_heartbeat``). Each process
+has a separate heartbeat, so that several processes of one place do not wait for each other. The
 signs of a place are computed from them when it is read.
 """
 
@@ -31,26 +32,26 @@ SILENT_INTERVALS = 2
 # A process whose heartbeat is older does not count among the processes of its place.
 ALIVE = timedelta(seconds=90)
 MAX_VERSION = 32
-# All but the server's own. Built once, and of the table: home asks.
+# All places but the server's default place. Built once, with the table, because home runs it.
 _PLACE = PlaceRow.__table__
 _OTHERS = (
     select(_PLACE)
     .where(or_(_PLACE.c.carrier != Carrier.LOCAL, _PLACE.c.id != DEFAULT_PLACE_ID))
     .order_by(_PLACE.c.id)
 )
-MAX_COMPARED = 500  # monitors whose causes are compared: a fault of the place is that of most
+MAX_COMPARED = 500  # monitors whose causes are compared to find a fault of their place
 
 
 def keep_heartbeat(
     location: str, now: datetime, *, process: str, version: str | None = None, **reported: Any
 ) -> None:
-    """Store that ``process`` checks for the place of this name, and what it ``reported``, as
-    ``heartbeats.write`` has it. Joins the caller's transaction, if there is one.
+    """Store that ``process`` checks for the place of this name, and its report (``reported``:
+    arguments of ``heartbeats.write``). Joins the caller's transaction, if there is one.
 
-    ``process`` is its name among all processes, such as ``agent:oslo`` or ``prober:HOST:PID`` (see
-    ``heartbeats.process_name``). ``version``: as the process sent it, so it may be any text.
-    ``last_check_at``: when a result of it was recorded, None if none was since the last report; the
-    place is silent without.
+    ``process``: a name that is unique among all processes, such as ``agent:oslo`` or
+    ``prober:HOST:PID`` (see ``heartbeats.process_name``). ``version`` was sent by the process, so
+    it may be any text. ``last_check_at``: when a result of the process was recorded, None if none
+    was since its last report. Without results, the place becomes silent.
     """
     first_line = one_line(version or "", MAX_VERSION) or None
     heartbeats.write(process, now, location=location, version=first_line, **reported)
@@ -82,11 +83,11 @@ def drop_unknown(session: AnySession, place: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlaceSigns:
-    """When a place was heard, and what it reported. ``seen_at``: when one of those who make its
-    checks was last heard. ``alive_at``: the same, or the checker that sends the checks of a queue.
-    ``result_at``: when a check from it was last recorded. ``silent_at``: when people were notified
-    that it is silent, unless they were notified of its return; ``silent_since``: when a check from
-    it was last recorded before.
+    """The signs of life of a place, and its report. ``seen_at``: the last sign of a process that
+    makes its checks. ``alive_at``: the last sign of these, or of the checker that sends the checks
+    of a queue. ``result_at``: when a check from it was last recorded. ``silent_at``: when people
+    were notified of its silence, None after they were notified of its return; ``silent_since``: the
+    last recorded check before that silence.
     """
 
     seen_at: datetime | None = None
@@ -101,9 +102,9 @@ class PlaceSigns:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a place: the monitors that it has to check. ``interval``: the shortest of its
-    ``monitors``. ``since``: the oldest change of one of them, so at least one has been waiting for
-    its check from then on.
+    """The monitors that a place has to check. ``interval``: the shortest interval of them.
+    ``since``: the oldest change of one of them: at least one waits for its check since then.
+    ``monitors``: their number.
     """
 
     interval: timedelta
@@ -112,8 +113,8 @@ class Work:
 
 
 def signs_of(rows: Collection[Any], now: datetime) -> dict[int, PlaceSigns]:
-    """The signs of each of these places, by row id. Signs from the future, from before the clock
-    was set back, do not count.
+    """The signs of each of these places, by row id. Signs from the future do not count: they were
+    written before the clock was set back.
     """
     heartbeats_of: dict[str | None, list[Any]] = {row.name: [] for row in rows}
     heartbeat_rows = db.session.execute(
@@ -184,8 +185,9 @@ class Idle:
 
 
 def idle(now: datetime) -> list[Idle]:
-    """The places that bring no results, or only unknown ones. If a checker's place brings none,
-    the shards tell more (``stores/health``), and if the server's own cannot check, its monitors.
+    """The places that bring no results, or only unknown ones. Places of checkers without results
+    are left out, because their shards show more (``stores/health``), and so is the server's default
+    place, whose failure its monitors show.
     """
     rows = db.session.execute(_OTHERS).all()
     signs = signs_of(rows, now) if rows else {}
@@ -205,7 +207,7 @@ def idle(now: datetime) -> list[Idle]:
 
 
 def only_unknown(ids: Collection[int]) -> dict[int, int]:
-    """The places among these whose newest checks are all unknown, and of how many monitors."""
+    """The places among these whose newest checks are all unknown, with the number of monitors."""
     counted = db.session.execute(
         select(AssignmentRow.location_id, func.count())
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
@@ -221,7 +223,7 @@ def only_unknown(ids: Collection[int]) -> dict[int, int]:
 
 
 def commonest_cause(place: int) -> str | None:
-    """The commonest cause of the newest checks from a place, of ``MAX_COMPARED`` monitors."""
+    """The most common cause of the newest checks from a place, among ``MAX_COMPARED`` monitors."""
     last = (
         select(ResultRow.cause)
         .where(
@@ -267,9 +269,9 @@ def states_of(
     watching_since: datetime | None = None,
     work: Mapping[int, Work] | None = None,
 ) -> dict[int, PlaceState]:
-    """The state of each place. ``watching_since``: since when results could have been recorded at
-    all: a server that was off until just now has no signs of any place. ``work``: their
-    ``work_without_results``, if it was read already.
+    """The state of each place. ``watching_since``: since when results could be recorded: a server
+    that has just started has no signs of any place. ``work``: their ``work_without_results``, if it
+    was read already.
     """
     if work is None:
         work = work_without_results(signs, now)
@@ -289,11 +291,11 @@ def _state(
     if work is None:  # it has nothing to check, so a sign of life is enough
         return PlaceState.ONLINE if is_alive else PlaceState.SILENT
     if signs.silent_at is not None and (not signs.result_at or signs.result_at <= signs.silent_at):
-        return PlaceState.SILENT  # as people were notified
+        return PlaceState.SILENT  # people were notified of it
     waited = max(MIN_SILENCE, SILENT_INTERVALS * work.interval)
     starts = [signs.result_at, watching_since]
     if is_alive:
-        starts.append(work.since)  # it is alive, and may not have finished its first check yet
+        starts.append(work.since)  # it may not have finished its first check yet
     last = max((at for at in starts if at is not None), default=None)
     return PlaceState.ONLINE if _is_fresh(last, now, waited) else PlaceState.SILENT
 

@@ -1,6 +1,6 @@
-"""Connections to PostgreSQL: how they are opened, and that each statement ends in time.
+"""Connections to PostgreSQL: how they are opened, and the time limit of each statement.
 
-A module of its own, because psycopg takes 9 MB, which an installation on SQLite does not load.
+A separate module, because psycopg takes 9 MB, which an installation on SQLite does not load.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from app.db.connections import IDLE_MS, LIMITED, patience, statement_seconds
 
 CONNECT_SECONDS = 5.0
 CANCEL_SECONDS = 2.0
-# A connection of the pool that was used within this time is asked nothing before it is used again,
-# unless there is something to read, as when the server has closed it.
+# A connection that was used within this time gets no ping before the next use, unless it has data
+# to read, as when the server has closed it.
 FRESH_SECONDS = 10.0
-# The longest that a transaction may wait for us: a check that a person asks for lasts a minute. The
-# locks of a lost process are free again after this.
+# How long a transaction may be idle: a check on request lasts a minute. After this time the locks
+# of a lost process are released.
 IDLE_SECONDS = 180
 _LIBPQ = {
     "keepalives": 1,
@@ -55,7 +55,7 @@ class _Bounded(psycopg.Connection[Any]):
         return not poll.poll(0)
 
     def _in_time(self, gen: Any, seconds: float | None) -> Generator[Any, Any, Any]:
-        """``gen``, ended after ``seconds``: psycopg turns it at least every tenth of a second."""
+        """``gen`` with a time limit: psycopg resumes it at least every tenth of a second."""
         deadline = None if seconds is None else time.monotonic() + seconds
         try:
             wants = next(gen)
@@ -68,7 +68,7 @@ class _Bounded(psycopg.Connection[Any]):
             return end.value
 
     def _give_up(self, seconds: float) -> None:
-        """Ask the server to stop, which only one that is slow can hear, and hang up."""
+        """Ask the server to cancel the statement, in case it is only slow, and disconnect."""
         with suppress(psycopg.Error):
             self.cancel_safe(timeout=min(CANCEL_SECONDS, seconds))
         self.close()
@@ -76,10 +76,9 @@ class _Bounded(psycopg.Connection[Any]):
 
 
 class _CircuitBreaker:
-    """After a connection has failed, one thread at a time tries; the others fail at once.
-
-    Otherwise each thread of the web server waits for a database that is away, and none is left to
-    answer ``/healthz``.
+    """After a failed connection, one thread at a time tries to connect; others fail at once.
+    Otherwise all threads of the web server would wait for the database, and none would answer
+    ``/healthz``.
     """
 
     def __init__(self) -> None:
@@ -111,14 +110,14 @@ class _CircuitBreaker:
 
 
 def prepare(engine: Engine) -> None:
-    """Bound the waits for the server, and open its connections ourselves."""
+    """Set time limits for the server, and open its connections here."""
     breaker = _CircuitBreaker()
     ping = engine.dialect.do_ping
 
     def _ping(connection: Any) -> bool:
         if connection.is_fresh:
             return True
-        with patience(_connect_seconds()):  # a server that lives says so at once
+        with patience(_connect_seconds()):  # a live server answers at once
             return ping(connection)
 
     engine.dialect.do_ping = _ping  # type: ignore[method-assign,assignment]
@@ -132,12 +131,12 @@ def prepare(engine: Engine) -> None:
 
 
 def read_singly(engine: Engine) -> None:
-    """Let statements outside of ``writing()`` begin no transaction, on connections from now on, and
-    limit transactions that wait for us to IDLE_MS, all at once.
+    """On new connections, statements outside of ``writing()`` begin no transaction, and idle
+    transactions are limited to IDLE_MS.
 
-    Each of them sees what is committed when it begins, inside a transaction or not (READ
-    COMMITTED), but BEGIN and ROLLBACK are round trips of their own, and psycopg prepares its
-    statements anew after a ROLLBACK. A checker reads a row here and there several times a second.
+    A statement sees the same rows inside a transaction or not (READ COMMITTED). But BEGIN and
+    ROLLBACK are additional round trips, and psycopg prepares its statements again after a ROLLBACK.
+    A checker reads single rows several times a second.
     """
 
     @event.listens_for(engine, "connect")
@@ -160,7 +159,7 @@ def _connect_seconds() -> float:
 
 def _connected(arguments: Any, options: dict[str, Any]) -> psycopg.Connection[Any]:
     limit = _connect_seconds()
-    # Options in the database's address go first.
+    # Options in the URL of the database override these.
     connection = _Bounded.connect(
         *arguments, **{"connect_timeout": max(1, round(limit)), **_LIBPQ, **options}
     )
