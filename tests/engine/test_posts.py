@@ -274,10 +274,10 @@ def test_a_page_that_fails_does_not_stop_the_others(core, pages, monkeypatch, ca
     make_incident(core, sound, started_at=T)
     draft = posts.draft
 
-    def fails(names, *rest):
+    def fails(names, *rest, **zone):
         if names == ["Broken"]:
             raise ValueError("broken")
-        return draft(names, *rest)
+        return draft(names, *rest, **zone)
 
     monkeypatch.setattr(posts, "draft", fails)
     assert write_due(core, T + MINUTE) == 1
