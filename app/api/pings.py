@@ -23,10 +23,10 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 from werkzeug.wsgi import get_input_stream
 
-from app.db.faults import tell, unavailable
 from app.errors import Conflict, Denied
 from app.middleware import EARLY, Environ, Layer, continued
 from app.records import MAX_EXIT_STATUS, MAX_PING_BODY_BYTES, ArrivedPing, PingKind
+from app.stores import tell, unavailable
 
 log = logging.getLogger("wakeful.api")
 

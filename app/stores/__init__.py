@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from flask import current_app
 from sqlalchemy.exc import SQLAlchemyError as DatabaseError
 
-from app.db.faults import unavailable
+from app.db.faults import tell, unavailable
 from app.stores.base import API_LEVEL, Extent, Store
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ __all__ = [
     "current_settings",
     "current_store",
     "store_of_key",
+    "tell",
     "unavailable",
 ]
 
