@@ -23,7 +23,8 @@ LEASE = timedelta(seconds=20)  # how long a shard is owned without renewal
 SHARDS_ON_POSTGRESQL = 64
 
 
-# Built once, and of the table: asked every few seconds, and for each batch of results.
+# These statements select from the table, not from the class, and are built once: they run every few
+# seconds, and for each batch of results.
 _SHARDS: Any = ShardRow.__table__
 _IN_PLACE = _SHARDS.c.location_id == bindparam("place")
 _OF_PLACE = (
@@ -53,8 +54,8 @@ class Shard:
     token: int
 
     def is_owned(self, now: datetime) -> bool:
-        """Whether the lease is valid. One that ends later than a lease can was written before the
-        clock was set back, and counts as ended.
+        """Whether the lease is valid. A lease with an end later than ``LEASE`` from now was written
+        before the clock was set back, and counts as ended.
         """
         if self.owner is None or self.until is None:
             return False
@@ -72,7 +73,7 @@ def of(monitor_id: int) -> int:
 
 
 def make(place: int) -> None:
-    """Create the shards of a place that are missing. In the caller's transaction."""
+    """Create the missing shards of a place in the caller's transaction."""
     insert_new(
         ShardRow,
         [{"location_id": place, "number": number, "token": 0} for number in range(count())],
@@ -117,8 +118,8 @@ def renew(session: DbSession, place: int, owner: str, until: datetime) -> dict[i
 def release(
     session: DbSession, place: int, numbers: Collection[int], owner: str, now: datetime
 ) -> None:
-    """Give shards up. Their tokens stay valid until another checker takes them, so that results
-    that are still on their way are recorded.
+    """Give shards up. Their tokens stay valid until another checker takes the shards, so that the
+    results of running checks are still recorded.
     """
     session.execute(
         updating(ShardRow)

@@ -1,5 +1,7 @@
-"""Tags in one column, each between line breaks, so that a whole tag can be found; and which markers
-concern a monitor by them; and the notes of monitors, which no list loads.
+"""Tags of monitors and markers, and notes of monitors.
+
+The tags are in one column, each between line breaks, so that SQL can find a whole tag. They decide
+which markers concern a monitor. Notes are read here because no list of monitors loads them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from app.db.statements import pieces
 from app.db.tables import MarkerRow, MonitorRow
 from app.records import LIKELY_CAUSE_WITHIN, MAX_MARKERS_NAMED
 
-# Conditions in one list. SQLite refuses a thousand: fifty windows by tag, and no page was shown.
+# Conditions in one list. SQLite refuses a thousand: with fifty windows by tag, every page failed.
 SIDE_BY_SIDE = 100
 
 
@@ -37,8 +39,8 @@ def tags_of(text: str) -> tuple[str, ...]:
 
 
 def _lacks(column: Any, tag: str) -> ColumnElement[bool]:
-    """By ``replace``, which tells capitals apart on every database: SQLite's LIKE does not, and
-    would find other monitors than the rule in Python.
+    """SQL condition: the column does not have the tag. ``replace`` is case-sensitive on every
+    database. SQLite's LIKE is not, and would find other monitors than the rule in Python.
     """
     condition: ColumnElement[bool] = func.replace(column, f"\n{tag}\n", "") == column
     return condition
@@ -64,12 +66,12 @@ _BETWEEN = (
 
 
 def concerns(tags: str) -> ColumnElement[bool]:
-    """SQL condition: the marker has no tags, or one of ``tags``, stored as a monitor's are."""
+    """SQL condition: the marker has no tags, or one of a monitor's ``tags`` (the column)."""
     return or_(MarkerRow.tags == "", *(not_(_lacks(MarkerRow.tags, tag)) for tag in tags_of(tags)))
 
 
 def suspected(session: AnySession, moments: Collection[datetime]) -> Sequence[MarkerRow]:
-    """The markers that may have to do with what began at one of these moments, the newest first."""
+    """The possible causes of changes at these moments: markers shortly before, the newest first."""
     if not moments:
         return ()
     return session.scalars(
@@ -80,8 +82,8 @@ def suspected(session: AnySession, moments: Collection[datetime]) -> Sequence[Ma
 def shortly_before(
     markers: Sequence[MarkerRow], tags: str, moment: datetime
 ) -> Sequence[MarkerRow]:
-    """The markers of ``suspected`` that may have to do with what began at ``moment`` in a monitor
-    with these ``tags``, the nearest first.
+    """The markers of ``suspected`` shortly before ``moment`` that concern a monitor with these
+    ``tags``, the nearest first.
     """
     texts = [tags_text([tag]) for tag in tags_of(tags)]
     near = (

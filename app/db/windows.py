@@ -19,8 +19,8 @@ _FIELDS = ("start_at", "end_at", "repeat_until", "repeat", "zone")
 _MONITOR: Any = MonitorRow.__table__.c
 _WINDOW: Any = MaintenanceWindowRow.__table__.c
 _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
-# Statements of tables, not of classes, and built once: each list of monitors runs them. Windows
-# that do not repeat and have ended, which are most, are not loaded.
+# These statements select from tables, not from classes, and are built once: each list of monitors
+# runs them. They leave out the ended windows that do not repeat, which are the majority.
 _BETWEEN = select(MaintenanceWindowRow.__table__).where(
     _WINDOW.start_at <= bindparam("end"),
     or_(_WINDOW.repeat != ONCE, _WINDOW.end_at > bindparam("start")),

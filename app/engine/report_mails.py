@@ -1,4 +1,5 @@
-"""Monthly reports by email: of the month that is over, once. Needs an application context.
+"""Monthly reports by email: each covers the last month and is sent once. Needs an application
+context.
 
 ``send`` is safe to call in several processes at once, after restarts and after steps of the clock:
 a row for the month is inserted in the transaction that writes the messages, and its key is unique.
@@ -26,14 +27,15 @@ from app.stats.report import ALL
 
 log = logging.getLogger(__name__)
 
-# The last checks of a month come in after its end.
+# The last checks of a month arrive after its end.
 SETTLED = timedelta(minutes=15)
-# In the message: monitors, the worst first, and incidents. The page behind its link has all.
+# The numbers of monitors (the worst first) and of incidents in the message. The linked page has
+# all.
 NAMED, INCIDENTS_NAMED = 50, 20
 
 
 def send(now: datetime) -> int:
-    """Write the messages that are due; how many reports."""
+    """Write the messages of the reports that are due. Returns the number of reports."""
     start, end = last_month(now)
     if now - end < SETTLED:
         return 0
@@ -41,7 +43,7 @@ def send(now: datetime) -> int:
 
 
 def last_month(now: datetime) -> tuple[datetime, datetime]:
-    """From its first moment to the first of the present month, in UTC."""
+    """The first moment of the last month and the first of the present month, in UTC."""
     end = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     year, month = (end.year - 1, 12) if end.month == 1 else (end.year, end.month - 1)
     return end.replace(year=year, month=month), end
@@ -83,8 +85,8 @@ def _send(session: AnySession, id: int, start: datetime, end: datetime, now: dat
 
 
 def _ordered_before(row: ReportMailRow, end: datetime, now: datetime) -> bool:
-    """Whether the month ended after the report was ordered: it is for the months to come. A time in
-    the future was written by a wrong clock.
+    """Whether the month ended after the report was ordered: a report covers no earlier months. An
+    order from the future counts too, because a wrong clock wrote its time.
     """
     return row.created_at < end or row.created_at > believable(now)
 
@@ -92,8 +94,8 @@ def _ordered_before(row: ReportMailRow, end: datetime, now: datetime) -> bool:
 def _facts(
     session: AnySession, row: ReportMailRow, start: datetime, end: datetime, now: datetime
 ) -> dict[str, Any] | None:
-    """The facts of the message; None if nothing was checked in the month, as before a clock that
-    was set forward.
+    """The facts of the message. None if nothing was checked in the month, for example because the
+    clock was set forward.
     """
     monitors = _monitors(session, row.tag)
     figures = rollups.report_figures(list(monitors), to_ms(start), to_ms(end), now)
@@ -116,7 +118,7 @@ def _facts(
 def _incidents(
     session: AnySession, monitors: Mapping[int, str], start: datetime, end: datetime
 ) -> list[dict[str, Any]]:
-    """The first of those that count, in the order of their start."""
+    """The first incidents of the month that are outages and not classified, in order of start."""
     rows = session.scalars(
         select(IncidentRow)
         .where(
@@ -141,7 +143,7 @@ def _incidents(
 
 
 def _monitors(session: AnySession, tag: str | None) -> dict[int, str]:
-    """Names by id, by name."""
+    """The names of the report's monitors by id, in the order of the names."""
     query = select(MonitorRow.id, MonitorRow.name).order_by(MonitorRow.name_natural, MonitorRow.id)
     if tag is not None:
         query = query.where(MonitorRow.tags.contains(f"\n{tag}\n", autoescape=True))

@@ -1,4 +1,4 @@
-"""When a monitor's next check is due. Pure.
+"""The times of a monitor's checks. Pure.
 
 Each monitor has a fixed offset within its interval, computed from its id. Its checks fall on a
 grid: offset, offset + interval, offset + 2 intervals and so on, counted from 1970. So nothing
@@ -19,9 +19,9 @@ from hashlib import blake2b
 
 from app.rules.clocks import believable
 
-# How many checks start in a second when more are due than usual (after a stop of the service, or
-# when many monitors were added at once): twice what the schedule needs, so that they catch up
-# within one interval, but at least MINIMUM_PACE.
+# The checks that may start in a second when more are due than usual (after a stop of the service,
+# or when many monitors were added at once): twice the average of the schedule, so that they catch
+# up within one interval, but at least MINIMUM_PACE.
 MINIMUM_PACE = 20.0
 CATCH_UP = 2.0
 MIN_BURST_SECONDS, MAX_BURST_SECONDS = 0.25, 2.0
@@ -29,7 +29,7 @@ MIN_BURST_SECONDS, MAX_BURST_SECONDS = 0.25, 2.0
 
 @lru_cache(maxsize=100_000)
 def offset_of(monitor_id: int, interval: int) -> float:
-    """At which second of its interval a monitor is checked: 0 <= offset < interval."""
+    """The second of its interval at which a monitor is checked: 0 <= offset < interval."""
     number = int.from_bytes(blake2b(str(monitor_id).encode(), digest_size=8).digest(), "big")
     return number / 2**64 * interval
 
@@ -79,9 +79,9 @@ class Standing:
 
     ``generation`` fences results: only a check that was started at the present generation is
     recorded. ``scheduled_at`` is the scheduled time of the last check, None when a check is due at
-    once. ``unconfirmed_at`` is the monitor's: since when a result of any of its places waits to be
-    repeated. ``blind``: the last check here failed because of our own network. ``asked_at``: when
-    somebody last asked for a check here ("check now").
+    once. ``unconfirmed_at`` belongs to the monitor, not to the place: the time since which a result
+    of any place waits to be repeated. ``blind``: the last check here failed because of our own
+    network. ``asked_at``: the time of the last request for a check here ("check now").
     """
 
     generation: int
@@ -113,8 +113,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The monitor of a check, and what the recorder fences it with: the token of the shard, and the
-    monitor's generation when it was started. Claims of the same monitor are equal.
+    """The monitor of a check, the token of its shard and the monitor's generation at the start of
+    the check. The recorder drops results with an old token or generation. Claims of the same
+    monitor are equal.
     """
 
     monitor_id: int
@@ -132,13 +133,13 @@ def due(
     *,
     network: bool = True,
 ) -> datetime:
-    """When the next check is due; in the past if it is overdue. ``interval`` in seconds.
+    """The time of the next check, in the past if it is overdue. ``interval`` in seconds.
 
     ``confirm`` is the pause before a check is repeated, ``network`` whether our own network works.
     """
     scheduled_at, checked = standing.scheduled_at, standing.checked_at
     if scheduled_at is None or scheduled_at > believable(now):
-        return now  # a time in the future is from before the clock was set back
+        return now  # a time in the future was stored before the clock was set back
     moments = [next_check(monitor_id, interval, scheduled_at)]
     if standing.unconfirmed_at is not None:
         moments.append(_repeat_at(standing.unconfirmed_at, checked, now, confirm))
@@ -161,7 +162,7 @@ def is_fresh(asked_at: datetime, now: datetime) -> bool:
 def _repeat_at(
     since: datetime, checked: datetime | None, now: datetime, confirm: timedelta
 ) -> datetime:
-    """When a place repeats a check whose result is unconfirmed since ``since``."""
+    """The time at which a place repeats a check whose result is unconfirmed since ``since``."""
     if since > believable(now):  # from a clock that was ahead: count from the last check here
         return _not_ahead(checked, now) + confirm
     if checked is not None and checked <= believable(now) and is_repeat(since, checked, confirm):
@@ -175,9 +176,9 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 def is_repeat(since: datetime, checked: datetime, confirm: timedelta) -> bool:
     """Whether a check that started at ``checked`` repeats a result that is unconfirmed ``since``.
 
-    One that started in the first half of the pause does not. All places check at the same time, and
-    the first failure is recorded at once: the check of a queue, which starts a quarter of a second
-    later, belongs to the same round. Counted as a repeat, it kept its place out of the repeats.
+    A check that started in the first half of the pause does not. All places check at the same time,
+    and the first failure is recorded at once. A queue starts its check a quarter of a second later,
+    in the same round: counted as a repeat, that check would keep its place from repeating.
     """
     return checked > since + confirm / 2
 
@@ -192,11 +193,11 @@ def pace(checks_per_second: float) -> float:
 
 
 class Bucket:
-    """A token bucket: allows ``pace`` starts a second, and those of a quarter second at once. If
-    the first is overdue, the bucket allows the starts of that time too: with a far database, a turn
-    takes a second.
+    """A token bucket: allows ``pace`` starts a second, and the starts of a quarter of a second at
+    once. If the first check is overdue, it also allows the starts of the time since then, because a
+    turn takes a second with a far database.
 
-    Times are of the monotonic clock, given by the caller.
+    The caller passes times of the monotonic clock.
     """
 
     def __init__(self, pace: float, now: float) -> None:
@@ -208,7 +209,7 @@ class Bucket:
         return max(5.0, self.pace * min(max(MIN_BURST_SECONDS, overdue), MAX_BURST_SECONDS))
 
     def available(self, now: float, overdue: float = 0.0) -> int:
-        """How many may start now. ``overdue``: by how many seconds the first of them is."""
+        """The number of checks that may start now. ``overdue``: of the first check, in seconds."""
         self._tokens = min(self._room(overdue), self._tokens + (now - self._filled) * self.pace)
         self._filled = now
         return int(self._tokens)

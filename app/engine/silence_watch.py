@@ -1,7 +1,7 @@
 """Look every few seconds for monitors that no place checks, and for silent places.
 
-Checkers do it, and the alert worker while no checker runs: monitors would otherwise stay as they
-were when the last checker ended, and nobody would be notified.
+Checkers look, and the alert worker looks while no checker runs. Otherwise monitors would keep their
+last state when the last checker ends, and nobody would be notified.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LOOK_SECONDS = 60.0  # time limit of a statement
 
 
 class SilenceWatch:
-    """Looks from one process since ``now``, at each call of ``look``. ``alone``: only while no
-    checker runs.
+    """The watch of one process, which began at ``now``. ``alone``: it looks only while no checker
+    runs.
     """
 
     def __init__(self, now: datetime, *, alone: bool = False) -> None:
@@ -33,12 +33,12 @@ class SilenceWatch:
         self._since = self._notifying_since = self._looked_at = now
 
     def look(self, now: datetime) -> None:
-        # After a pause (a machine that slept, a clock that was set, a database that was away), all
-        # places seem silent: their grace starts again.
+        # All places seem silent after a pause (the machine slept, the clock was set, the database
+        # was unavailable). So their grace period starts again.
         if not timedelta(0) <= now - self._looked_at <= MAX_PAUSE:
             self._since = now
-        # While no alert worker runs, nobody is notified. After a server that was off starts, its
-        # places are back within seconds.
+        # Without an alert worker, nobody is notified of a silent place: a server that was off has
+        # just started, and its places are back within seconds.
         if not self._alone and heartbeats.signs_of(heartbeats.WORKER, now).silent:
             self._notifying_since = now
         if not self._alone or heartbeats.signs_of(heartbeats.CHECKER, now).silent:
