@@ -1,4 +1,4 @@
-"""Column types of our own: moments, bounded numbers, words, JSON, encrypted text, encrypted JSON.
+"""Column types: moments, bounded numbers, words, JSON, encrypted text, encrypted JSON.
 
 A damaged value is met here, when a row is read, and nowhere else. It never makes a query fail: an
 exception would lose all other rows of the query as well. In its place, readers get:
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Why(StrEnum):
-    """Why a stored value cannot be read, as the end of a sentence."""
+    """Reasons why a stored value cannot be read, as ends of sentences."""
 
     OTHER_KEY = N_("the value was written with another WAKEFUL_SECRET_KEY, or changed since")
     DAMAGED = N_("the value is damaged")
@@ -69,7 +69,7 @@ class Replaced:
 
 
 class OutOfRange(Replaced, datetime):
-    """A time in place of a stored value that is none."""
+    """A time in place of a stored value that is not a time."""
 
 
 class _ReplacedNumber(Replaced, int):
@@ -90,7 +90,7 @@ def readable(value: T | Unreadable) -> T | None:
 
 
 def unreadable_in(row: Any, names: Iterable[str]) -> dict[str, Why]:
-    """The fields of a row, of ``names``, that cannot be read, and why."""
+    """The unreadable fields of a row among ``names``, with the reasons."""
     values = ((name, getattr(row, name)) for name in names)
     return {name: value.why for name, value in values if isinstance(value, Unreadable | Replaced)}
 
@@ -207,7 +207,7 @@ class Moment(Checked):
 
 
 class EnteredMoment(Moment):
-    """A moment that people or certificates name: it may be as late as there are dates."""
+    """A moment that people enter or certificates contain. The latest date of Python is allowed."""
 
     cache_ok = True
     last_ms = to_ms(LATEST) + 999
@@ -337,8 +337,8 @@ _OPTIONS = {field.name: field.kind for field in fields_of(Monitor) if Mark.OPTIO
 
 
 class KindOptions(CheckedJson):
-    """Fields of a monitor that belong to one kind (``records.KIND_OPTIONS``), by name, those that
-    have another value than their default.
+    """Fields of a monitor that belong to one kind (``records.KIND_OPTIONS``), by name. Fields with
+    their default value are left out.
     """
 
     cache_ok = True
@@ -386,8 +386,8 @@ _WHOLE = frozenset({int, bool, NoneType})
 
 
 def numbers(rows: Sequence[Any], *, texts: int = 0) -> Sequence[Any]:
-    """Rows of whole numbers as the driver gives them, with None for each value that is none; the
-    last ``texts`` columns are texts. Such values are rare, so whole columns are tested first.
+    """Rows of whole numbers as the driver gives them, with None for a value that is not a number;
+    the last ``texts`` columns are texts. Such values are rare, so whole columns are tested first.
     """
     columns = list(zip(*rows, strict=True))
     end = len(columns) - texts
@@ -442,7 +442,7 @@ class _Cipher:
         return (self._cached if len(token) <= SHORT else self._decrypt)(token)
 
     def is_current(self, token: bytes) -> bool:
-        """Whether it was encrypted with the first key."""
+        """Whether the token was encrypted with the first key."""
         try:
             self._first.decrypt(token)
         except InvalidToken:
