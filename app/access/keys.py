@@ -1,4 +1,5 @@
-"""API keys: ``wk_<prefix>_<secret>``. Only a hash is stored, under the prefix (decision 6).
+"""API keys: ``wk_<prefix>_<secret>``, of which only a hash is stored, under the prefix; and ping
+keys, which have 22 characters and are found by their digest (decision 6).
 
 A key has an owner and may do at most what the owner may do now (decision 15). Keys from before
 there were owners have none, and may do what they were created for.

@@ -1,8 +1,8 @@
-"""The second factors of a person (an authenticator app, passkeys, recovery codes), and the roles
-that must have one (decision 15).
+"""The second factors of a person (an authenticator app, passkeys), their recovery codes, and the
+roles that must have a second factor (decision 15).
 
-To add, change or remove one, a person types the present password, and all sessions of the person
-end.
+To add, change or remove one, a person types the present password. All sessions of the person end,
+also when an admin resets the second factor.
 """
 
 from __future__ import annotations
@@ -137,6 +137,7 @@ class SecondFactors:
         return frozenset(role for role in Role if role in names)
 
     def require(self, roles: Collection[Role]) -> None:
+        """Set the roles that must have a second factor."""
         names = ",".join(role for role in Role if role in roles)
         with writing() as session:
             old_names = self.settings.get(REQUIRED_ROLES) or ""
@@ -168,7 +169,9 @@ class SecondFactors:
             yield session, row, codes
 
     def changed(self, session: DbSession, row: PersonRow) -> Person:
-        """End the person's sessions. Returns their record as it is now."""
+        """End the person's sessions, delete recovery codes that nothing needs any more, and log the
+        change. Returns the person's record as it is now.
+        """
         end_sessions(session, row.id)
         session.flush()
         session.expire(row)

@@ -6,7 +6,7 @@ make one message of twenty.
 
  status     reason                 next_attempt_at  what happens
  pending    none                   its time         is sent then; leased while a worker sends it
- pending    retried by hand        at once          is due before the others of its lane
+ pending    retried by hand        at once          is due; goes first in a lane that fails
  pending    flapping               10 min later     is deferred: its monitor has opened too often
  held       quiet hours            their end        is on hold: a digest will cover it, or it is
                                                      sent then, to a service of BY_INCIDENT
@@ -30,6 +30,9 @@ make one message of twenty.
  pending    failed     it is refused for good, a bug stops it twice, 24 h are over   outcome_of
  pending    failed     it cannot be read or composed, or its answer not stored       claims, worker
  pending, held  failed  nobody sent it in 24 h, or a person gives it up              chores, by_hand
+ pending, held  held    a backup was restored: a person decides                      chores
+ pending    pending    it is due at once: its channel works again, or the clock was  claims, chores
+                       set back
  any but delivered  pending  a person retries it                                     by_hand
 """
 

@@ -60,7 +60,7 @@ MONITOR_COLUMNS = (
 # These events go to the recipients who were alerted to the incident.
 FOLLOW_UPS = frozenset({Event.INCIDENT_ACKNOWLEDGED, Event.INCIDENT_RESOLVED})
 
-# The columns of a row that will not be sent: delivered, failed, or covered by another row.
+# The columns of a row that is not to be sent now: delivered, failed, held, or covered by another.
 UNSCHEDULED = {"next_attempt_at": None, "lease_until": None, "lease_token": None}
 
 

@@ -57,8 +57,8 @@ from app.rules.masking import frames_of, raised_at
 
 log = logging.getLogger(__name__)
 
-# The pause between two turns while messages wait, and on databases that cannot wake the worker. A
-# worker that was woken does not take its next turn sooner either.
+# The pause between two turns while messages wait, and on databases that cannot wake the worker. The
+# worker is woken at most once in this time.
 POLL_SECONDS = 0.25
 SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")
 INSTALLATION_CHARACTERS = 8  # enough to tell those apart that share an account

@@ -1,6 +1,6 @@
 """Column types: moments, bounded numbers, words, JSON, encrypted text, encrypted JSON.
 
-A damaged value is met here, when a row is read, and nowhere else. It never makes a query fail: an
+A damaged value is met here, when a row is read. It never makes a query fail: an
 exception would lose all other rows of the query as well. In its place, readers get:
 
 - for an encrypted value: ``Unreadable``;
@@ -57,7 +57,9 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands in place of an encrypted value that cannot be read."""
+    """Stands in place of a value that cannot be read: of an encrypted one for readers, of any one
+    between a type's parser and its default.
+    """
 
     why: Why
 

@@ -130,7 +130,8 @@ class Replay:
             covers = self._covers
             if result.covers_ms is not None:
                 covers = timedelta(milliseconds=result.covers_ms)
-            # Others were made while paused, or on request in a place that does not watch.
+            # Others count for their moment alone: made while paused, on request in a place that
+            # does not watch, without places, or just before a pause or the loss of the place.
             if covers > MIN_COVER:
                 at = from_ms(result.at_ms)
                 check = NewResult(

@@ -17,7 +17,7 @@ no result counts any more, or whose places are all silent, becomes unknown witho
 
 The stages of a monitor (``Stage``):
 
-    CLEAR        nothing is wrong, or no check has been made yet
+    CLEAR        no outage: nothing fails, it is slow or unknown, or no check has been made yet
     CONFIRMING   a check failed; it is repeated before anybody is alerted
     OPEN         an incident is open
     RECOVERING   an incident is open and a check was good; it is repeated before the incident ends
@@ -235,7 +235,7 @@ def advance(state: State, result: NewResult, confirmations: int) -> Transition:
 
 
 def cleared(state: State) -> State:
-    """The same state in stage CLEAR: no failure, no recovery, no incident. The verdict stays."""
+    """The same state in stage CLEAR: no failure, no recovery, no outage. The verdict stays."""
     return replace(
         state,
         failing_since=None,
@@ -305,7 +305,7 @@ def after_gap(state: State) -> State:
 
 
 def is_open(state: State) -> bool:
-    """Whether an incident is open that checks opened."""
+    """Whether an outage is open that checks opened. An incident that is degraded is none."""
     return state.stage in (Stage.OPEN, Stage.RECOVERING)
 
 
@@ -485,8 +485,8 @@ def step(rules: Rules, before: Situation, result: NewResult) -> Decision:
     vote = rules.vote(result.place, result.at, result.verdict, failures)
     votes = {**before.votes, result.place: vote}
     if len(votes) == 1 and rules.places_since.keys() <= votes.keys():
-        # If there is one place alone, each result counts. The code below comes to the same, but is
-        # slower.
+        # If there is one place alone, each result counts. The code below decides the same, but is
+        # slower, and leaves out the vote of an unknown result.
         alone = Decision(Situation(state, votes), result.verdict, result.at, (vote,))
         return _advanced(rules, state, alone, result)
     at = _verdict_time(before, result)

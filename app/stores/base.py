@@ -355,7 +355,7 @@ class Deliveries(Readable[Delivery, DeliveryQuery]):
 
     @abstractmethod
     def give_up(self, id: int) -> Delivery:
-        """Never send a pending message. Raises Conflict if it is not pending."""
+        """Never send a message that is pending or on hold. Raises Conflict for any other."""
 
     @abstractmethod
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
@@ -384,14 +384,15 @@ class Channels(ABC):
 
     @abstractmethod
     def failed(self) -> Sequence[Delivery]:
-        """The newest delivery that was given up, for each channel value that has delivered nothing
-        since; the newest first. Empty if the store cannot read them.
+        """The newest delivery whose attempts failed, for each channel value in use that has
+        delivered nothing since; the newest first. Without those that a person gave up. Empty if the
+        store cannot read them.
         """
 
     @abstractmethod
     def lost(self) -> Sequence[Delivery]:
-        """Recent messages that were given up without an attempt, the newest first; empty if the
-        store cannot read them.
+        """Recent messages that failed without an attempt or are on hold since a restore, the newest
+        first; empty if the store cannot read them.
         """
 
     @abstractmethod

@@ -137,7 +137,7 @@ def test_what_was_signed_or_sealed_with_the_old_key_is_accepted(stored, settings
         link = acknowledgements.make_token(7, "mail")
         leave = subscriptions.make_token(end, page, who, mark, now())
         box = tokens.seal({"a": 1}, "import")
-    Copies(tmp_path, [SECRET_KEY]).keep("page-1", "a copy", changed=True)
+    Copies(tmp_path, [SECRET_KEY]).write("page-1", "a copy", changed=True)
     with having(settings, NEW, SECRET_KEY):
         assert acknowledgements.read_token(link).incident_id == 7
         assert subscriptions.read_token(end, leave, now()) is not None

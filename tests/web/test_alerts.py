@@ -183,7 +183,7 @@ def test_the_notes_of_a_monitor_stand_wherever_somebody_looks_when_it_fails(
     assert link in editor.page.text
     sink.wait_for(lambda: sink.requests, 60)
     data = sink.requests[0].json["data"]
-    assert data["monitor"]["notes"] == f"Restart it: {runbook}. <b>Ask Ben.</b>"
+    assert data["monitor"]["notes"] == f"Restart it: {runbook}. · <b>Ask Ben.</b>"
     assert link in stranger.open(urlsplit(data["incident"]["acknowledge_link"]).path).page.text
     assert "Ask Ben" not in editor.open("/monitors").text
     editor.open("/monitors/1/edit").press("Save", notes="").hides("Notes Restart")

@@ -286,7 +286,7 @@ def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):
     store = store_of(app)
     store.incidents.update(incident.id, {"cause": "It burns", "ended_at": store.now()})
     page.evaluate(REFRESHED)
-    expect(page).to_have_title("It burns: Shop · Wakeful")
+    expect(page).to_have_title("Shop: It burns · Wakeful")
     expect(page.get_by_text("Was it a real incident?")).to_be_visible()
 
 

@@ -99,8 +99,9 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         worker = WebWorker(1, os.getppid(), sockets, self, timeout=0, cfg=self.cfg, log=log)
         with suppress(SystemExit), watchdog.watching("web server") as worker.on_turn:
             worker.init_process()  # Ctrl-C raises SystemExit in it
-        if self.callable is not None:
-            self.callable.extensions["wakeful.mail"].close()
+        mail = self.callable and self.callable.extensions.get("wakeful.mail")
+        if mail is not None:
+            mail.close()
         # Not sys.exit: that would wait for requests that have not ended in STOP_SECONDS.
         logging.shutdown()
         sys.stdout.flush()

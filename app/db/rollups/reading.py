@@ -482,7 +482,9 @@ _DETAILS = ("histogram", "phases")
 
 @cache
 def _rows(*, days: bool, response: bool) -> Any:
-    """Built once: see ``rows``. A scan for each part: a condition with OR would read all hours."""
+    """Built once: building takes longer than running. A scan for each part: a condition with OR
+    would read all hours.
+    """
     if not days:
         return _rollups(HOUR_S, "start", "end", response=response)
     return union_all(

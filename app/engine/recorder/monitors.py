@@ -1,4 +1,6 @@
-"""Start, change, pause, resume and end the checks of a monitor. Inside ``writing()``."""
+"""Start, change, pause, resume and end the checks of a monitor. Inside ``writing()``, but for
+``show_unknown``.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ DEFAULTS: Mapping[str, Any] = {
     for field in dataclass_fields(Monitor)
     if field.name in MonitorRow.__table__.columns and field.default not in (MISSING, None)
 }
-# Fields that are stored in other tables: the state, the assignments.
+# Fields that no column of this name stores: a pause, and what other tables have.
 NO_COLUMNS = ("pause", "locations", "depends_on", "heartbeat_token")
 PAIRS = ("request_headers", "alerts")
 

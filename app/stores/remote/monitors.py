@@ -292,7 +292,9 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
 
 
 def _was_typed(name: str, value: Any) -> bool:
-    """Whether a field has another value than its default."""
+    """Whether a person typed a field: it has another value than its default. ``quiet_zone`` has one
+    without quiet hours.
+    """
     return name != "quiet_zone" and value not in ("", _DEFAULTS[name])
 
 
