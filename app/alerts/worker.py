@@ -7,7 +7,8 @@ From an event to the service:
 2. ``_turn_of`` finds the lanes with a due row. ``claims.next_of_lane`` carries out what
    ``lanes.decide`` decides for each (send, group, defer, hold), and leases the row to send.
 3. ``composing`` makes the message of the row. ``_send`` calls the channel's sender (``channels/``)
-   in a thread. It makes the payload, and ``channels/base.post`` posts it and reads the answer.
+   in a thread. It makes the payload; ``channels/base.post`` posts it and reads the answer. Mail
+   and Apprise send it themselves.
 4. ``_store_outcome`` stores what ``lanes.outcome_of`` makes of the answer: delivered, pending
    until the next attempt, or failed.
 

@@ -1,4 +1,4 @@
-"""The blueprint of the API: every path below /api, in any method.
+"""The blueprint of the API: every path below /api, in any method, but for pings (``pings``).
 
 The routes are the table of operations. Errors have the order of decision 1: first 404 of the path,
 401 (429), 405, 403, 413 and 415, then, from the view, 404 of the record, 422 and 409. All

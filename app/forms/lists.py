@@ -240,7 +240,7 @@ class PairList(ListField):
         return list(rows.values())
 
     def validate_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
-        """Replace masks by the stored values, then validate every row."""
+        """Replace masks by the stored values, and validate all other rows."""
         unused = dict(enumerate(stored))
         stored_rows: dict[str, Any] = {}
         # Rows at their own index first: a moved row must not take the value of a row that stayed.

@@ -78,8 +78,8 @@ class NotReadable(ValueError):
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """An entry of a file that may become a monitor. ``fields`` has the monitor's other fields by
-    name: text, or tuples of ``str`` or ``Pair``, some of them secrets. ``refusal`` says why the
-    entry cannot become a monitor.
+    name: text, or tuples of ``str``, ``Pair`` or ``Assertion``, some of them secrets. ``refusal``
+    says why the entry cannot become a monitor.
     """
 
     position: str  # in the file, such as "Line 3"

@@ -108,7 +108,7 @@ class Network:
 
         The status line decides the result. An error after it, in headers or body, is ignored: the
         service has taken the message, and retries would repeat it for a day. Raises Blocked and
-        ConnectionFailed.
+        ConnectionFailed, and ValueError for a URL that is none.
         """
         target = parse_url(url)
         # The login as bytes: requests would encode text as Latin-1, and raise for other letters.
@@ -177,7 +177,9 @@ class Network:
     def addresses(
         self, host: str, seconds: float = RESOLVE_SECONDS, *, own_setting: bool = False
     ) -> list[str]:
-        """The open addresses of a host. Raises Blocked and ConnectionFailed."""
+        """The addresses of a host that policy allows; all for an ``own_setting``. Raises Blocked
+        and ConnectionFailed.
+        """
         resolved = resolve(host.lower(), seconds, names=self.names, cache=self.cache)
         if not resolved.addresses:
             raise ConnectionFailed(resolved.sentence)

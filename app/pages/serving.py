@@ -3,8 +3,8 @@
 It reads the Host header and the path: the host name of a page serves this page and nothing else of
 Wakeful. On other host names, it answers ``/status`` and the paths below, and passes all other
 requests to the next layer. The dashboard is not involved: no session is opened, and only the right
-password of a page sets a cookie. Answers that everybody may read are cached, ready to send, with an
-ETag.
+password of a page sets a cookie. Answers are cached, ready to send; those that everybody may read
+have an ETag.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@
 returns each assertion with its value in the answer, and the sentence of the first that does not
 hold.
 
-A source gives a list of values: a path matches any number of them, a header may occur twice, other
-sources have one. An assertion holds if it holds for one of the values. ``!=`` and the ops with
-``not_`` hold if their opposite does not, so they must hold for all values, and hold without any.
+A source gives a list of values: a path matches any number of them, a header or a DNS record may
+occur twice, other sources have one. An assertion holds if it holds for one of the values. ``!=``
+and the ops with ``not_`` hold if their opposite does not, so they must hold for all values, and
+hold without any, but for ``not_empty``: nothing is empty.
 """
 
 from __future__ import annotations

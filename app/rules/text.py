@@ -1,5 +1,5 @@
-"""Rules for single values: pure functions that return the value read, or raise ValueError with a
-sentence.
+"""Rules for single values: pure functions that return the value read or raise ValueError with a
+sentence, and their sentences.
 """
 
 from __future__ import annotations

@@ -73,7 +73,9 @@ class _Pair:
 
 
 def changes_of(evidence: Mapping[str, Any] | None) -> tuple[Change, ...]:
-    """The changes, the most telling first; none if one of the two checks is missing."""
+    """The changes, the most telling first; none if one of the two checks is missing or they are of
+    different places.
+    """
     pair = _pair(evidence)
     if pair is None:
         return ()

@@ -32,7 +32,9 @@ _OUR_CODES = frozenset({
 
 
 def failure_on_wire(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure | None:
-    """The failure of one request; None if a whole answer arrived, whatever its status."""
+    """The failure of one request; None if a whole answer arrived, whatever its status, or as much
+    of it as is read.
+    """
     own_fault = _our_own(exchange)
     if own_fault is not None:
         return own_fault

@@ -5,12 +5,13 @@
 never ends one that is merely slow: sixteen clients that send one byte a second block everybody
 (docs/performance.md). Its asynchronous workers patch the whole process instead.
 
-**What is promised.** A thread gets a request when all of it has arrived, and hands its answer over
+**What is promised.** A thread gets a request when all of it has arrived, or when the rest changes
+nothing (a body that is too large or malformed, a ping that is late), and hands its answer over
 without waiting for the client (``webworker``, ``connection``). Header, body and answer each have a
-time limit for the whole of it. ``/healthz``, ``/readyz`` and pings have threads of their own. A
-refusal that needs no body is sent before the body has come (``middleware.EARLY``). Chunks are read
-in linear time (``bodies``). What gunicorn refuses by itself is JSON below /api, and its log lines
-are bounded (``RefusalFilter``).
+time limit for the whole of it; a file has one for each part. ``/healthz``, ``/readyz`` and pings
+have threads of their own. A refusal that needs no body is sent before the body has come
+(``middleware.EARLY``). Chunks are read in linear time (``bodies``). What gunicorn refuses by itself
+is JSON below /api, and its log lines are bounded (``RefusalFilter``).
 
 **What it stands on** that gunicorn does not promise. ``tests/faults/test_gunicorn.py`` has one test
 for each, so that a new version that changes one of them fails there by name:

@@ -61,7 +61,7 @@ class Length:
 
 class Chunks:
     """A body in chunks, of at most ``max_bytes`` bytes without their frames; like ``Length``, but
-    the length of one that is too large is unknown, so it is not drained.
+    the length of one that is too large is unknown, so it is drained for a ping alone.
     """
 
     drained = 0

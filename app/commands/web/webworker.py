@@ -2,9 +2,9 @@
 
 gunicorn's own gthread gives a connection a thread from its first byte on: sixteen clients that send
 one byte a second block everybody. Here the event loop reads requests and sends answers, each within
-a time limit for the whole of it; a thread gets a request when all of it has arrived. When too many
-connections are open or too many bytes are held, the connection that has waited longest is closed:
-an honest client waits milliseconds.
+a time limit for the whole of it; a thread gets a request when all of it has arrived (the docstring
+of the package has the exceptions). When too many connections are open or too many bytes are held,
+the connection that has waited longest is closed: an honest client waits milliseconds.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         if conn.ended or conn.drained > DRAINED_BYTES:
             self._close(conn)
 
-    # --- time runs out (gunicorn's loop calls these after each wait for events)
+    # --- time runs out (gunicorn's loop calls these, after each wait for events and when it stops)
 
     def murder_pending(self) -> None:
         """Close connections that are late, and the oldest ones if there are too many."""

@@ -299,7 +299,8 @@ def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str
 
 def _down_part(bucket: Bucket, in_day: int) -> str:
     """The class of the cell for the time down: ``down-1`` to ``down-3`` for quarters, ``down`` for
-    the whole bucket, empty if it was not down. ``in_day``: the seconds down in its day.
+    the whole bucket, empty if it was not down; ``brief`` in place of ``down`` for an outage that
+    counts as brief. ``in_day``: the seconds down in its day.
     """
     if not bucket["down"]:
         return ""

@@ -77,7 +77,7 @@ FIRST_DIRECTION = {
     MonitorSortBy.RESPONSE_TIME: Sort.DESC,
 }
 FIRST_ON_BARE = {MonitorSortBy.NAME: Sort.ASC}
-# Values that a new form starts with; the other fields are empty.
+# Values that a new form starts with. ``_starts_with`` adds the zone and the contacts.
 STARTS_WITH = {
     "interval": DEFAULT_INTERVAL,
     "ssl_alert_days": DEFAULT_SSL_ALERT_DAYS,
@@ -234,7 +234,9 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         return super().unread(fault)
 
     def pressed(self) -> Response | None:
-        """One row more or less, or a test."""
+        """A row is added or removed, parents are looked for, an offered assertion is chosen, or a
+        test or a preview is asked for.
+        """
         if self.form.change_rows() or (FIND in request.form and DEPENDS_ON in self.form):
             return self.page(200)
         if "offer" in request.form and "assertions" in self.form:
