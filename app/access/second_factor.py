@@ -136,7 +136,7 @@ class SecondFactors:
         names = (self.settings.get(REQUIRED_ROLES) or "").split(",")
         return frozenset(role for role in Role if role in names)
 
-    def require(self, roles: Collection[Role]) -> None:
+    def set_required_roles(self, roles: Collection[Role]) -> None:
         """Set the roles that must have a second factor."""
         names = ",".join(role for role in Role if role in roles)
         with writing() as session:

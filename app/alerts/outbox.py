@@ -100,7 +100,9 @@ def enqueue(
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
     """Enqueue one alert as ``enqueue_all`` does; returns its rows, with their ids."""
-    return _store(session, _rows_of(session, [Alert(event, monitor, incident, extra)], now)[0])
+    return _store(
+        session, _alert_columns(session, [Alert(event, monitor, incident, extra)], now)[0]
+    )
 
 
 def enqueue_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> list[int]:
@@ -111,7 +113,7 @@ def enqueue_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> 
     A recovery goes to the recipients who were alerted to the incident, even if the alerts cannot be
     read.
     """
-    rows = _rows_of(session, alerts, now)
+    rows = _alert_columns(session, alerts, now)
     if whole := [row for alert_rows in rows for row in alert_rows]:
         session.execute(insert(_DELIVERIES), whole)
     return [len(alert_rows) for alert_rows in rows]
@@ -137,7 +139,7 @@ def enqueue_for(
     session: AnySession, alert: Alert, targets: Targets, now: datetime
 ) -> list[DeliveryRow]:
     """Write the rows of an alert for these channel values."""
-    return _store(session, _messages(session, [(alert, targets, NOBODY)], now)[0])
+    return _store(session, _message_columns(session, [(alert, targets, NOBODY)], now)[0])
 
 
 def enqueue_closing(
@@ -192,7 +194,7 @@ def notify_of_place(
 # --- The recipients -------------------------------------------------------------------------------
 
 
-def _rows_of(
+def _alert_columns(
     session: AnySession, alerts: Sequence[Alert], now: datetime
 ) -> list[list[dict[str, Any]]]:
     """The columns of the rows of each alert."""
@@ -217,7 +219,7 @@ def _rows_of(
                 log.error("Its own channels are not alerted: %s. %s", alert.event, sentence)
             targets = _wanting(present, alert)
         parts.append((alert, targets, recipients))
-    return _messages(session, parts, now)
+    return _message_columns(session, parts, now)
 
 
 def _targets_of_follow_up(
@@ -269,7 +271,7 @@ def _store(session: AnySession, rows: Sequence[dict[str, Any]]) -> list[Delivery
     return stored
 
 
-def _messages(
+def _message_columns(
     session: AnySession, parts: Sequence[tuple[Alert, Targets, Recipients]], now: datetime
 ) -> list[list[dict[str, Any]]]:
     """The columns of the rows of each alert. Each part has the alert, its targets, and the

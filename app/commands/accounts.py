@@ -29,7 +29,7 @@ FACTOR_RESET = N_(
 )
 NO_FACTOR = N_("%(email)s has no second factor. Nothing was changed.")
 REMOVED = N_("Second factor of %(email)s removed. Their password alone logs them in.")
-NOT_SENT = N_("They could not be notified by email: %(fault)s Tell them yourself.")
+NOT_NOTIFIED = N_("They could not be notified by email: %(fault)s Tell them yourself.")
 DIFFERENT = N_("The two passwords are different. Nothing was changed.")
 
 
@@ -128,7 +128,7 @@ def _notify(person: Person) -> None:
     if sent.ok:
         click.echo(_("They were notified by email."))
     else:
-        click.echo(_(NOT_SENT, fault=sent.answer), err=True)
+        click.echo(_(NOT_NOTIFIED, fault=sent.answer), err=True)
 
 
 def _changed(email: str, change: Callable[[Access, int], Person]) -> Person:

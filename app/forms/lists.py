@@ -1,7 +1,7 @@
 """Fields with several values: rows of key and value, lists of ids, tags.
 
-A sent index replaces the whole list; the bare name sent empty clears it. Indices may have gaps and
-start anywhere: they order the list as numbers (decision 2). Errors have the index as sent.
+A sent index replaces the whole list; the unindexed name sent empty clears it. Indices may have
+gaps and start anywhere: they order the list as numbers (decision 2). Errors have the index as sent.
 """
 
 from __future__ import annotations
@@ -93,18 +93,20 @@ class ListField(SchemaField):
         """The names with an index that were sent for this field, in order."""
         return indexed(self.name, formdata)
 
-    def begin(self, formdata: Any, data: Any, *, takes_bare: bool = False) -> list[Name] | None:
+    def begin(
+        self, formdata: Any, data: Any, *, takes_unindexed: bool = False
+    ) -> list[Name] | None:
         """Begin ``process``: return the names to read, or None if there is nothing to read.
-        ``takes_bare``: the bare name may have values too.
+        ``takes_unindexed``: the unindexed name may have values too.
         """
         self.object_data = tuple(data) if isinstance(data, tuple | list) else ()
         self.process_errors, self.raw_data = [], []
         names = self.names_in(formdata) if formdata is not None else []
-        bare = formdata.getlist(self.name) if formdata is not None else []
+        unindexed = formdata.getlist(self.name) if formdata is not None else []
         browser = form_of(self).context.browser
-        self.sent = bool(names or bare) or (browser and formdata is not None)
-        unread = bare and not names and not takes_bare
-        if unread and (bare[0] or isinstance(bare[0], Typed)):
+        self.sent = bool(names or unindexed) or (browser and formdata is not None)
+        unread = unindexed and not names and not takes_unindexed
+        if unread and (unindexed[0] or isinstance(unindexed[0], Typed)):
             self.process_errors = [self.how_to_send()]
             return None
         return names if self.sent else None
@@ -313,7 +315,7 @@ class PairList(ListField):
 
 class EntryList(ListField):
     """One value for each index: a tuple without duplicates, of at most ``limit``. A browser may
-    also send the bare name several times. ``example`` is a value, for sentences.
+    also send the unindexed name several times. ``example`` is a value, for sentences.
     """
 
     example = "1"
@@ -338,7 +340,7 @@ class EntryList(ListField):
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         browser, self.entry_errors = form_of(self).context.browser, {}
-        names = self.begin(formdata, data, takes_bare=browser)
+        names = self.begin(formdata, data, takes_unindexed=browser)
         self.data = self.object_data
         if names is None:
             return
@@ -347,8 +349,8 @@ class EntryList(ListField):
             for name in names
             for value in formdata.getlist(f"{self.name}[{name.index}]")
         ]
-        bare = formdata.getlist(self.name) if browser else []
-        entries += [(str(number), value) for number, value in enumerate(bare) if value]
+        unindexed = formdata.getlist(self.name) if browser else []
+        entries += [(str(number), value) for number, value in enumerate(unindexed) if value]
         self.data = tuple(dict.fromkeys(self._read(index, value) for index, value in entries))
         if self.limit is not None and len(self.data) > self.limit:
             self.process_errors, self.entry_errors = [text.too_many(self.limit)], {}

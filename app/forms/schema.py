@@ -26,7 +26,7 @@ from app.rules.brackets import Name, Pairs, parse
 from app.rules.text import shortened
 
 UNKNOWN = N_("This operation does not take this field.")
-NOT_SENT = N_("This server does not say what is stored.")
+NOT_STATED = N_("This server does not say what is stored.")
 NOT_UNDERSTOOD = N_("What this server has stored is hidden, or in a form that is not understood.")
 TWICE = N_("This field was sent more than once. Send it once.")
 EITHER = N_("Send %(field)s either bare or with an index, not both.")
@@ -70,7 +70,7 @@ class SentPairs(dict[str, list[str]]):
 def why_unclear(record: object, name: str) -> str:
     """Why a page cannot show this field of the record, as a sentence; empty if it can."""
     if name in getattr(record, "missing", ()):
-        return _(NOT_SENT)
+        return _(NOT_STATED)
     return _(NOT_UNDERSTOOD) if name in getattr(record, "misread", ()) else ""
 
 

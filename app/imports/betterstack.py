@@ -123,7 +123,7 @@ def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
     host = draft.url.partition("://")[2] or draft.url
     draft.url = host_and_port(host, chosen, "tls" if has_tls else "tcp")
     if not has_tls:
-        draft.text(greeting)
+        draft.set_text(greeting)
         return
     if chosen not in TLS_PORTS:
         draft.fields["starttls"] = starttls
@@ -142,7 +142,7 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     # Read for every kind: a monitor that had a keyword once still has it in the file.
     keyword = entry.text("required_keyword")
     if kind.startswith("keyword"):
-        draft.text(keyword, unwanted=kind == "keyword_absence")
+        draft.set_text(keyword, unwanted=kind == "keyword_absence")
     draft.switch("follow_redirects", on=not entry.is_off("follow_redirects"))
     draft.switch("verify_tls", on=not entry.is_off("verify_ssl"))
     if user := entry.text("auth_username"):

@@ -327,7 +327,7 @@ class Draft:
                 ranges.append([code, code])
         self.statuses(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
 
-    def text(self, lookup: str, *, unwanted: bool = False) -> None:
+    def set_text(self, lookup: str, *, unwanted: bool = False) -> None:
         """Set the text to find. ``unwanted``: alert while the text is there."""
         condition = AlertCondition.URL_TEXT if unwanted else AlertCondition.URL_NO_TEXT
         self.fields |= {"alert_condition": condition.value, "alert_text_lookup": lookup}

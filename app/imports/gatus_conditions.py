@@ -317,5 +317,5 @@ def _text(draft: Draft, operator: str, right: str) -> bool:
         return False
     if "alert_text_lookup" in draft.fields:
         return False
-    draft.text(inner, unwanted=operator != "==")
+    draft.set_text(inner, unwanted=operator != "==")
     return True

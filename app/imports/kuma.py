@@ -219,7 +219,7 @@ def _monitor(
     elif kind == "smtp":
         # Without a choice of TLS, Uptime Kuma accepts a server with or without STARTTLS.
         if not _port(draft, entry, entry.get("port") or "25", "smtp"):
-            draft.text("220", unwanted=False)
+            draft.set_text("220", unwanted=False)
         draft.timeout(entry.number("timeout") or None)
     elif kind == "push":
         draft.heartbeat(entry.text("pushToken", "push_token"), entry.number("interval"), PUSH_GRACE)
@@ -297,7 +297,7 @@ def _keyword(draft: Draft, keyword: str, *, unwanted: bool) -> None:
     if '"' in keyword and not set(keyword).isdisjoint("{}[]:,"):
         draft.assertion("body", "not_matches" if unwanted else "matches", spaced_pattern(keyword))
     else:
-        draft.text(keyword, unwanted=unwanted)
+        draft.set_text(keyword, unwanted=unwanted)
 
 
 def _json_query(draft: Draft, entry: ImportEntry) -> None:

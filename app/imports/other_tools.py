@@ -106,7 +106,7 @@ def _site_request(draft: Draft, entry: ImportEntry) -> None:
     if down and missing:
         draft.remark(N_("Wakeful looks for one text: of two, one is dropped."))
     if down or missing:
-        draft.text(missing or down, unwanted=not missing)
+        draft.set_text(missing or down, unwanted=not missing)
 
 
 # --- Kuvasz ---------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def _kuvasz_request(draft: Draft, entry: ImportEntry) -> None:
         draft.expiry("ssl_alert_days", N_("Certificate expiry"), 30 if days is None else days)
     case_sensitive = entry.is_on("expected-keyword-case-sensitive")
     if text := entry.text("expected-keyword"):
-        draft.text(text, unwanted=entry.is_on("expected-keyword-negated"))
+        draft.set_text(text, unwanted=entry.is_on("expected-keyword-negated"))
         if not case_sensitive:
             draft.remark(N_("The keyword becomes case-sensitive."))
 
@@ -259,7 +259,7 @@ def _checkmate(draft: Draft, entry: ImportEntry) -> None:
         elif entry.text("jsonPath") or (expected and matching != "include"):
             draft.refuse(N_("Wakeful cannot compare the response, only look for a text in it."))
         elif expected:
-            draft.text(expected)
+            draft.set_text(expected)
     _checkmate_window(draft, entry)
 
 

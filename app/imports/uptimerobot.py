@@ -164,7 +164,7 @@ def _records(draft: Draft, entry: ImportEntry) -> None:
     draft.url = dns_url(draft.url.partition("://")[2] or draft.url, type_)
     values = [string(value) for value in listed(expected.get(type_)) if string(value)]
     if value := draft.first_of(N_("Expected records"), values):
-        draft.text(value)
+        draft.set_text(value)
 
 
 def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
@@ -177,7 +177,7 @@ def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
         op = "not_matches" if unwanted else "matches"
         draft.assertion("body", op, f"(?i){literal_pattern(value)}")
     else:
-        draft.text(value, unwanted=unwanted)
+        draft.set_text(value, unwanted=unwanted)
 
 
 def _request(draft: Draft, entry: ImportEntry) -> None:

@@ -48,7 +48,7 @@ from app.judge.verdict import (
     Step,
     after_gap,
     cleared,
-    is_open,
+    has_outage,
     step,
 )
 from app.records import GOOD_VERDICTS, Verdict
@@ -342,9 +342,9 @@ def _difference(
     state: State, new: State, outages: Sequence[TimeSpan]
 ) -> tuple[Step, datetime | None]:
     """The step from a state to a new one, and its moment."""
-    if is_open(new) and not is_open(state):
+    if has_outage(new) and not has_outage(state):
         return Step.OPEN, new.started_at
-    if is_open(state) and not is_open(new):
+    if has_outage(state) and not has_outage(new):
         return Step.END, outages[0][1] if outages else state.started_at
     if new.stage is Stage.CONFIRMING and _progress(new) != _progress(state):
         return Step.CONFIRM, None

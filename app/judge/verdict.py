@@ -304,7 +304,7 @@ def after_gap(state: State) -> State:
     return cleared(state) if state.stage is Stage.CONFIRMING else state
 
 
-def is_open(state: State) -> bool:
+def has_outage(state: State) -> bool:
     """Whether an outage is open that checks opened. An incident that is degraded is none."""
     return state.stage in (Stage.OPEN, Stage.RECOVERING)
 
@@ -316,7 +316,7 @@ def is_failing(state: State) -> bool:
     """
     if state.verdict in (None, Verdict.UNKNOWN):
         return False
-    return state.verdict is Verdict.DOWN or is_open(state) or state.stage is Stage.CONFIRMING
+    return state.verdict is Verdict.DOWN or has_outage(state) or state.stage is Stage.CONFIRMING
 
 
 def failing_parent(parents: Iterable[tuple[int, State]]) -> int | None:
@@ -326,7 +326,7 @@ def failing_parent(parents: Iterable[tuple[int, State]]) -> int | None:
     failing = [(id, state) for id, state in parents if is_failing(state)]
     first = min(
         failing,
-        key=lambda parent: (parent[1].stage is Stage.BEHIND, not is_open(parent[1]), parent[0]),
+        key=lambda parent: (parent[1].stage is Stage.BEHIND, not has_outage(parent[1]), parent[0]),
         default=None,
     )
     return None if first is None else first[0]
@@ -492,7 +492,7 @@ def step(rules: Rules, before: Situation, result: NewResult) -> Decision:
     at = _verdict_time(before, result)
     voting = valid_votes(votes.values(), at, rules.stale_after, maintenance=result.maintenance)
     awaited = _awaited(rules, votes, at, maintenance=result.maintenance)
-    verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
+    verdict = decide(voting, rules.location_rule, awaited, incident=has_outage(state))
     decision = Decision(Situation(state, votes), verdict, at, voting, awaited)
     if _is_counted(rules, state, decision, result, previous):
         return _advanced(rules, state, decision, result)
@@ -508,8 +508,8 @@ def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool)
     state = before.state
     voting = valid_votes(before.votes.values(), now, rules.stale_after, maintenance=maintenance)
     awaited = _awaited(rules, before.votes, now, maintenance=maintenance)
-    verdict = decide(voting, rules.location_rule, awaited, incident=is_open(state))
-    if verdict in GOOD_VERDICTS or (verdict is Verdict.DOWN and is_open(state)):
+    verdict = decide(voting, rules.location_rule, awaited, incident=has_outage(state))
+    if verdict in GOOD_VERDICTS or (verdict is Verdict.DOWN and has_outage(state)):
         if state.verdict is not verdict:
             state = replace(state, verdict=verdict, status_since=now)
         of_all_places = NewResult(ALL_PLACES, now, verdict, maintenance, conclusive=True)

@@ -79,12 +79,12 @@ def faults(assertion: Assertion) -> dict[str, str]:
         "op": None if assertion.op in list(AssertionOp) else text.one_of(AssertionOp),
     }
     if not any(wrong.values()):
-        wrong["property"] = text.fault_of(lambda: _property(assertion))
-        wrong["value"] = text.fault_of(lambda: _value(assertion))
+        wrong["property"] = text.fault_of(lambda: _check_property(assertion))
+        wrong["value"] = text.fault_of(lambda: _check_value(assertion))
     return {part: sentence for part, sentence in wrong.items() if sentence}
 
 
-def _property(assertion: Assertion) -> None:
+def _check_property(assertion: Assertion) -> None:
     name = assertion.property or ""
     if assertion.source not in SOURCES_WITH_PROPERTY:
         if name:
@@ -101,7 +101,7 @@ def _property(assertion: Assertion) -> None:
         query(name)
 
 
-def _value(assertion: Assertion) -> None:
+def _check_value(assertion: Assertion) -> None:
     value = assertion.value or ""
     if assertion.op in OPS_WITHOUT_VALUE:
         if value:

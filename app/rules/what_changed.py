@@ -56,7 +56,7 @@ def _without_first_byte(spent: Mapping[str, int | None]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _Comparison:
     """``usual``: figures over the good checks before the failure; may be empty."""
 
     failing: Check
@@ -124,19 +124,19 @@ def compared_with(evidence: Mapping[str, Any] | None) -> GoodCheck | None:
     )
 
 
-def _pair(evidence: Mapping[str, Any] | None) -> _Pair | None:
+def _pair(evidence: Mapping[str, Any] | None) -> _Comparison | None:
     checks = evidence or {}
     failing, good = checks.get("failing"), checks.get("last_good")
     # Checks of two places are not compared: each may have its own address, certificate or server.
     if not failing or not good or failing.get("location") != good.get("location"):
         return None
-    return _Pair(failing, good, checks.get("usual") or {})
+    return _Comparison(failing, good, checks.get("usual") or {})
 
 
 # --- The rules, in the order in which their changes are shown -------------------------------------
 
 
-def _address(pair: _Pair) -> Iterator[Change]:
+def _address(pair: _Comparison) -> Iterator[Change]:
     often = pair.usual.get("addresses") or []
     before, now = _addresses(pair.good), _addresses(pair.failing)
     usual = {*often, *(pair.good.get("resolved") or []), *before}
@@ -147,7 +147,7 @@ def _address(pair: _Pair) -> Iterator[Change]:
         yield _change(ChangeKind.ADDRESS, sentence, ", ".join(before), ", ".join(now))
 
 
-def _certificate(pair: _Pair) -> Iterator[Change]:
+def _certificate(pair: _Comparison) -> Iterator[Change]:
     before, now = _leaf(pair.good), _leaf(pair.failing)
     if not pair.same_host or before is None or now is None:
         return
@@ -165,14 +165,14 @@ def _certificate(pair: _Pair) -> Iterator[Change]:
         yield Change(ChangeKind.CERTIFICATE, text, now=_issued(now))
 
 
-def _status(pair: _Pair) -> Iterator[Change]:
+def _status(pair: _Comparison) -> Iterator[Change]:
     before, now = pair.good.get("status_code"), pair.failing.get("status_code")
     if before and now and before != now:
         sentence = N_("Status %(now)s, was %(before)s")
         yield _change(ChangeKind.STATUS, sentence, str(before), str(now))
 
 
-def _redirect(pair: _Pair) -> Iterator[Change]:
+def _redirect(pair: _Comparison) -> Iterator[Change]:
     if not _redirects_differ(pair):
         return
     before, now = _redirects(pair.good), _redirects(pair.failing)
@@ -186,7 +186,7 @@ def _redirect(pair: _Pair) -> Iterator[Change]:
     yield _come_or_gone(ChangeKind.REDIRECT, sentences, *texts)
 
 
-def _headers(pair: _Pair) -> Iterator[Change]:
+def _headers(pair: _Comparison) -> Iterator[Change]:
     before, now = _header_values(pair.good), _header_values(pair.failing)
     for values in (before, now):
         if "location" in values:
@@ -211,7 +211,7 @@ def _header(name: str, before: str | None, now: str | None) -> Iterator[Change]:
     yield _come_or_gone(ChangeKind.HEADER, sentences, before, now, name=name)
 
 
-def _body(pair: _Pair) -> Iterator[Change]:
+def _body(pair: _Comparison) -> Iterator[Change]:
     if not pair.both_answered or _redirects_differ(pair):
         return
     before, now = pair.good.get("body_bytes"), pair.failing.get("body_bytes")
@@ -224,7 +224,7 @@ def _body(pair: _Pair) -> Iterator[Change]:
         yield _change(ChangeKind.BODY, N_("Body %(now)s, was %(before)s"), *texts)
 
 
-def _slower(pair: _Pair) -> Iterator[Change]:
+def _slower(pair: _Comparison) -> Iterator[Change]:
     """The change of the response time, with the phase that grew by the largest amount."""
     usual = pair.usual if _took(pair.usual) is not None else pair.good
     before, now = _took(usual), _took(pair.failing)
@@ -250,7 +250,7 @@ def _slower(pair: _Pair) -> Iterator[Change]:
     )
 
 
-_RULES: Sequence[Callable[[_Pair], Iterator[Change]]] = (
+_RULES: Sequence[Callable[[_Comparison], Iterator[Change]]] = (
     _address, _certificate, _status, _redirect, _headers, _body, _slower,
 )  # fmt: skip
 
@@ -319,7 +319,7 @@ def _redirects(check: Check) -> list[str]:
     return [_plain(url) for url in urls if url]
 
 
-def _redirects_differ(pair: _Pair) -> bool:
+def _redirects_differ(pair: _Comparison) -> bool:
     """Whether the redirects differ. Those that a failing check did not reach do not count."""
     before, now = _redirects(pair.good), _redirects(pair.failing)
     if pair.failing.get("status_code") is None:

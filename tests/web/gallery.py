@@ -455,7 +455,7 @@ def _fill(app: Flask) -> dict[str, Any]:
         current_store().report_mails.create({"contact": contact, "tag": "prod"})
         scene.add_markers(ids)
         prefix = current_access().keys.all()[0].prefix
-        current_access().factors.require([Role.EDITOR])
+        current_access().factors.set_required_roles([Role.EDITOR])
         token = make_token(1, delivery_id=storm)
         mark = current_store().contacts.shared(1)[-1].mark
         _, screen = current_access().wall_links.create("Operations room", "UTC", tag="prod")

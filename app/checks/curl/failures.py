@@ -54,7 +54,7 @@ def failure_on_wire(exchange: Exchange, trust: TrustStore, now: datetime) -> Fai
     if exchange.stopped:
         return None
     if exchange.code == 0:
-        return _whole(exchange)
+        return _if_incomplete(exchange)
     if exchange.code == pycurl.E_OPERATION_TIMEDOUT:
         return _timeout(exchange)
     if exchange.code == pycurl.E_COULDNT_CONNECT:
@@ -103,7 +103,7 @@ def is_untrusted(exchange: Exchange) -> bool:
     return wrong_common_name(exchange) is not None
 
 
-def _whole(exchange: Exchange) -> Failure | None:
+def _if_incomplete(exchange: Exchange) -> Failure | None:
     if not exchange.complete:
         sentence = N_("%(server)s closed the connection before the headers were complete.")
         return failure(exchange, Cause.EMPTY_RESPONSE, sentence)
@@ -164,7 +164,7 @@ def _after_connecting(exchange: Exchange) -> Failure | None:
     closed = openssl_reason(exchange.words) == UNEXPECTED_EOF
     if exchange.complete and closed and not exchange.delimited:
         # Closed without TLS close_notify, as by many old servers; browsers show the page.
-        return _whole(exchange)
+        return _if_incomplete(exchange)
     cause = Cause.INVALID_HTTP
     if exchange.complete and (reset or closed or exchange.code == pycurl.E_PARTIAL_FILE):
         cause = Cause.BODY_TRUNCATED

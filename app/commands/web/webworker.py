@@ -203,7 +203,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """gunicorn's own answer, with the headers that all others have."""
-        page = _Page()
+        page = _ErrorSocket()
         super().handle_error(req, page, addr, exc)
         status, line, rest = bytes(page.written).partition(b"\r\n")
         added = "".join(f"{name}: {value}\r\n" for name, value in ALWAYS)
@@ -212,7 +212,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _refuse(self, conn: ClientConnection, fault: Exception) -> None:
         conn.keep = False
-        page = _Page()
+        page = _ErrorSocket()
         super().handle_error(None, page, conn.client, fault)
         status = HTTPStatus(int(page.written.split(maxsplit=2)[1]))
         # gunicorn's reason is not always that of its status: "501 Bad Request".
@@ -420,7 +420,7 @@ class RefusalFilter(logging.Filter):
         return within
 
 
-class _Page:
+class _ErrorSocket:
     """The answer that gunicorn writes for an error, as the kind of socket that it writes to."""
 
     def __init__(self) -> None:

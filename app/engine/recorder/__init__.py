@@ -19,7 +19,7 @@ results of a checker that change nothing. Each change of a monitor is noted in t
 
 from app.engine.recorder.alerting import remind
 from app.engine.recorder.asking import ask
-from app.engine.recorder.incidents import change_incident, create_incident, delete_incident
+from app.engine.recorder.incidents_by_hand import change_incident, create_incident, delete_incident
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
     FIELDS_THAT_FORCE_A_REVOTE,

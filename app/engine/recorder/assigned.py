@@ -40,7 +40,7 @@ class MonitorAssignments:
 
     here: dict[str, Any] | None
     elsewhere: Sequence[Any]
-    by_hand: bool = True  # a check on request; False: one of the schedule
+    on_request: bool = True  # a check on request; False: one of the schedule
     unwritten: bool = False
 
     @property
@@ -62,7 +62,7 @@ class MonitorAssignments:
     @property
     def others_wait(self) -> bool:
         """Whether other checkers must be notified of a check that is to be repeated."""
-        return self.by_hand or bool(self.elsewhere)
+        return self.on_request or bool(self.elsewhere)
 
     def checked(self) -> list[datetime | None]:
         """The time of the newest check of each place."""
@@ -108,7 +108,7 @@ class MonitorAssignments:
             "scheduled_at": last_scheduled(monitor_id, interval, result.checked_at),
             "blind": result.cause_code == Cause.NETWORK_DOWN,
         }
-        self.by_hand, self.unwritten = False, True
+        self.on_request, self.unwritten = False, True
 
     def is_answer(self, at: datetime) -> bool:
         """Whether a check at ``at`` answers the last request to this place."""

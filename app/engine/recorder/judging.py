@@ -39,7 +39,7 @@ from app.judge.verdict import (
     after_gap,
     ends_by_silence,
     good_places,
-    is_open,
+    has_outage,
     is_outdated,
     silent_failures,
     step,
@@ -101,7 +101,7 @@ def _note_gap(batch: ResultBatch, monitor: MonitorInBatch, at: datetime) -> None
     monitor.newest = max(monitor.newest or at, at)
     if gap is None:
         return
-    if is_open(monitor.state) or monitor.state.slow_since is not None:
+    if has_outage(monitor.state) or monitor.state.slow_since is not None:
         gaps.note(session, row.id, gap)
     if (state := after_gap(monitor.state)) is not monitor.state:
         monitor.set_state(state)
@@ -233,7 +233,7 @@ def _keep_aside(
     if result.verdict is not Verdict.DOWN or result.maintenance:
         return
     failures = monitor.situation.votes[batch.place_id].failures
-    if is_open(monitor.state):
+    if has_outage(monitor.state):
         opened = monitor.opened_at
         # The evidence of the incident has nothing from this place yet.
         is_first = opened is None or previous is None or previous.at < opened

@@ -81,7 +81,7 @@ class PlaceSeries:
 @dataclass(frozen=True, slots=True)
 class EarlierSeries:
     """The response times of an earlier time, moved to the time of the chart: ``times`` for each
-    ``width`` from ``start``. ``unbroken``: the indexes at which no check was due.
+    ``width`` from ``start``. ``idle``: the indexes at which no check was due.
     ``response_time``: of the whole time, as in an answer of ``statistics``.
     """
 
@@ -89,7 +89,7 @@ class EarlierSeries:
     start: datetime
     width: timedelta
     times: Sequence[int | None]
-    unbroken: Collection[int]
+    idle: Collection[int]
     response_time: Mapping[str, int | None]
 
     def at(self, moment: datetime) -> int | None:
@@ -111,7 +111,7 @@ def earlier_series(
         start=_moment(buckets[0]["start"]) + shift,
         width=timedelta(seconds=step * width),
         times=[_mean(group) for group in groups],
-        unbroken={index for index, group in enumerate(groups) if all(map(_between_checks, group))},
+        idle={index for index, group in enumerate(groups) if all(map(_between_checks, group))},
         response_time=statistics["response_time"],
     )
 
@@ -527,7 +527,7 @@ def _earlier_runs(
     points: list[plot.Point | None] = []
     for index, ms in enumerate(earlier.times):
         at = earlier.start + (index + 0.5) * earlier.width
-        if first <= at <= last and index not in earlier.unbroken:
+        if first <= at <= last and index not in earlier.idle:
             points.append(None if ms is None else (_x_of(buckets, scale, at), scale.y(ms)))
     return plot.unbroken(points)
 

@@ -80,7 +80,7 @@ def show() -> Answer:
 def require_second_factor() -> Response:
     form = RequiredForm()
     if form.validate_on_submit():
-        current_access().factors.require([role for role in Role if form[role].data])
+        current_access().factors.set_required_roles([role for role in Role if form[role].data])
         notice = _("Saved. People without a second factor must set it up before they can continue.")
         flash(notice, "success")
     return redirect(url_for(".show", _anchor="people"))
