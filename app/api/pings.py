@@ -80,11 +80,13 @@ class PingAddresses(Layer):
 
     def _healthchecks(self, environ: Environ, parts: list[str]) -> Response:
         call, rid = _read_call(parts), _query(environ).get("rid")
-        fault = None if call is None else _fault_of(call, rid)
-        if call is not None and fault is None and self._take(environ, call, rid=_stored(rid)):
-            return _text(200, "OK", HEADERS)
-        if call is not None and fault is not None and self._pings.find(call.token) is not None:
-            return _text(400, fault, HEADERS)
+        if call is not None:
+            fault = _fault_of(call, rid)
+            if fault is None:
+                if self._take(environ, call, rid=_stored(rid)):
+                    return _text(200, "OK", HEADERS)
+            elif self._pings.find(call.token) is not None:
+                return _text(400, fault, HEADERS)
         return self._by_slug(environ, parts, rid)
 
     def _by_slug(self, environ: Environ, parts: list[str], rid: str | None) -> Response:

@@ -17,10 +17,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from flask import Flask
-from sqlalchemy import select
 
 from app.db import db, faults, heartbeats, patience, wakeups
-from app.db.tables import HeartbeatRow
 from app.engine import recorder
 
 log = logging.getLogger(__name__)
@@ -49,9 +47,7 @@ class DeadlineWatch:
         application context.
         """
         now = self._clock()
-        at = db.session.scalar(select(HeartbeatRow.at).where(HeartbeatRow.name == heartbeats.WEB))
-        # A time in the future was written before the clock was set back.
-        away = at is not None and now - at > recorder.AWAY_AFTER
+        away = recorder.web_is_away(db.session, now)
         begins, self._away = away and not self._away, away
         due = recorder.next_deadline()
         # Not at each look: a transaction that writes waits for others, and nothing may be due.

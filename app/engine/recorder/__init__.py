@@ -32,20 +32,20 @@ from app.engine.recorder.monitors import (
     watch_from,
 )
 from app.engine.recorder.pings import (
-    AWAY_AFTER,
     next_deadline,
     record_deadlines,
     record_pings,
     sign,
     watch_heartbeat,
+    web_is_away,
 )
 from app.engine.recorder.results import judge_anew, record, record_claimed
 from app.engine.recorder.steady import Steady
 
 __all__ = [
-    "AWAY_AFTER", "FIELDS_THAT_FORCE_A_REVOTE", "Steady", "apply_changes", "ask",
-    "change_incident", "create_incident", "delete_incident", "delete_monitor", "judge_anew",
-    "next_deadline", "pause", "record", "record_claimed", "record_deadlines", "record_late",
-    "record_pings", "remind", "resume", "show_unknown", "sign", "watch", "watch_from",
-    "watch_heartbeat",
+    "FIELDS_THAT_FORCE_A_REVOTE", "Steady", "apply_changes", "ask", "change_incident",
+    "create_incident", "delete_incident", "delete_monitor", "judge_anew", "next_deadline",
+    "pause", "record", "record_claimed", "record_deadlines", "record_late", "record_pings",
+    "remind", "resume", "show_unknown", "sign", "watch", "watch_from", "watch_heartbeat",
+    "web_is_away",
 ]  # fmt: skip

@@ -53,7 +53,8 @@ from app.records import (
 from app.rules.figures import in_one_unit
 
 AT_ONCE = 500  # heartbeats in one transaction
-AWAY_AFTER = timedelta(seconds=16)  # three missing signs of web processes
+_AWAY_AFTER = timedelta(seconds=16)  # three signs of web processes that did not come
+_SIGNED_AT = select(HeartbeatRow.at).where(HeartbeatRow.name == heartbeats.WEB)
 # Only the newest pings of a heartbeat are stored: the holder of its secret could fill the disk. The
 # results of older pings stay, and the body of a failure is in the evidence of its incident.
 PINGS_KEPT, BODIES_KEPT = 10_000, 1_000
@@ -215,7 +216,9 @@ def record_pings(pings: Sequence[tuple[int, ArrivedPing]], now: datetime) -> Non
     """
     _number_causes()
     with writing() as session:
-        _end_absence(session, now)
+        if web_is_away(session, now):
+            # A ping that waited while the machine was suspended comes before the next sign.
+            _end_absence(session, now)
         watched = _load(session, {id for id, _ping in pings})
         outcomes: list[Recorded] = []
         rows: list[dict[str, Any]] = []
@@ -358,6 +361,14 @@ def _of_monitor(session: AnySession, monitor: MonitorRow) -> Iterable[_Watched]:
     return _load(session, [monitor.id]).values()
 
 
+def web_is_away(session: AnySession, now: datetime) -> bool:
+    """Whether no web process runs that could take pings. A sign from the future, written before the
+    clock was set back, counts as one of now.
+    """
+    at = session.scalar(_SIGNED_AT)
+    return at is not None and now - at > _AWAY_AFTER
+
+
 def sign(now: datetime) -> None:
     """Store that a web process can take pings ``now``, and what was missed before it could."""
     with writing() as session:
@@ -366,11 +377,9 @@ def sign(now: datetime) -> None:
 
 
 def _end_absence(session: AnySession, now: datetime) -> None:
-    """Add the time in which no web process could take pings, if it ends now, to all deadlines. A
-    ping that waited while the machine was suspended may be read before the next sign.
-    """
+    """Add the time in which no web process could take pings, if it ends now, to all deadlines."""
     row = session.scalar(locked(HeartbeatRow).where(HeartbeatRow.name == heartbeats.WEB))
-    if row is not None and now - row.at > AWAY_AFTER:
+    if row is not None and now - row.at > _AWAY_AFTER:
         _add_absence(session, row.at, now)
         heartbeats.write(heartbeats.WEB, now)
 

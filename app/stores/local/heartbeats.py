@@ -173,7 +173,7 @@ class LocalPings:
     def __init__(self, access: Access, store: base.Store) -> None:
         self._access, self._store = access, store
         self._waiting: deque[_Waiting] = deque()
-        self._by_slug = threading.Lock()  # one thread at a time asks SQLite for a slug
+        self._slug_lock = threading.Lock()  # one thread at a time asks SQLite for a slug
         self._recorder = ThreadPoolExecutor(1, "ping-recorder")
 
     def now(self) -> datetime:
@@ -193,27 +193,27 @@ class LocalPings:
         no such key, or no such heartbeat. Raises Conflict if several have it, and Denied if one
         more may not be created.
         """
-        with self._by_slug:
+        with self._slug_lock:
             key = self._access.keys.ping_key(text, address)
             if key is None or not slugs.is_heartbeat_slug(slug):
                 return None
             ids = _with_slug(slug, key.tag)
-            if not ids and create:
-                with writing() as session:
-                    # Two first pings at once make one heartbeat.
-                    own = select(ApiKeyRow.id).where(ApiKeyRow.id == key.id)
-                    session.execute(own.with_for_update())
-                    ids = _with_slug(slug, key.tag)
-                    if not ids:
-                        if key.tag is not None and _with_slug(slug, None):
-                            raise Conflict(AMBIGUOUS)  # it would be for keys of all monitors
-                        if count_of(session, HeartbeatStateRow) >= MAX_CREATED:
-                            raise Denied(TOO_MANY)
-                        return self._create(slug, key), True
-            db.session.rollback()
-            if len(ids) > 1:
-                raise Conflict(AMBIGUOUS)
-            return (ids[0], False) if ids else None
+        if not ids and create:
+            with writing() as session:
+                # Two first pings at once make one heartbeat.
+                own = select(ApiKeyRow.id).where(ApiKeyRow.id == key.id)
+                session.execute(own.with_for_update())
+                ids = _with_slug(slug, key.tag)
+                if not ids:
+                    if key.tag is not None and _with_slug(slug, None):
+                        raise Conflict(AMBIGUOUS)  # it would be for keys of all monitors
+                    if count_of(session, HeartbeatStateRow) >= MAX_CREATED:
+                        raise Denied(TOO_MANY)
+                    return self._create(slug, key), True
+        db.session.rollback()
+        if len(ids) > 1:
+            raise Conflict(AMBIGUOUS)
+        return (ids[0], False) if ids else None
 
     def _create(self, slug: str, key: ApiKey) -> int:
         """Create a heartbeat like healthchecks does: each day, with an hour of grace, and the

@@ -155,10 +155,8 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
         first = None
         if self.record is None:
             first, chosen = _first(), request.args.get("monitor_id", "")
-            if chosen.isascii() and chosen.isdigit():  # to silence it from now on
-                start = times.now().replace(second=0, microsecond=0)
-                first |= {"monitors": (int(chosen),), "start_at": start}
-                first |= {"end_at": start + timedelta(hours=1)}
+            if chosen.isascii() and chosen.isdigit():
+                first = _first(at_once=True) | {"monitors": (int(chosen),)}
         return WindowPageForm(record=self.record, data=first, zone=times.zone())
 
     def pressed(self) -> Response | None:
@@ -197,9 +195,10 @@ def plan_for(ids: Sequence[int], tags: Sequence[str] = ()) -> Response:
     return editing.page(200)
 
 
-def _first() -> dict[str, Any]:
-    """The first values of a new form."""
-    start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+def _first(*, at_once: bool = False) -> dict[str, Any]:
+    """The values of a new form: an hour from the next full one on, or from now on."""
+    now = times.now().replace(second=0, microsecond=0)
+    start = now if at_once else now.replace(minute=0) + timedelta(hours=1)
     return {
         "start_at": start,
         "end_at": start + timedelta(hours=1),
