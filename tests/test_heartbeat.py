@@ -94,7 +94,8 @@ class Here:
 
     def alert(self, age, *, delivered=None, subscriber=None):
         """An alert that was written so long ago. ``delivered``: and delivered so long ago."""
-        row = outbox.new_row("incident.opened", "webhook", "http://a/", {}, self.now - age)
+        columns = outbox.columns("incident.opened", "webhook", "http://a/", {}, self.now - age)
+        row = DeliveryRow(**columns)
         row.subscriber_id = subscriber
         if delivered is not None:
             row.status, row.next_attempt_at = "delivered", None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from app.alerts.lanes import Reason
-from app.alerts.outbox import UNSCHEDULED, Alert, enqueue_for
+from app.alerts.outbox import IS_ALERT, UNSCHEDULED, Alert, enqueue_for
 from app.alerts.targets import Source, Target, channels_of, targets_of, unreadable_sources
 from app.db import AnySession, heartbeats, wakeups, writing
 from app.db.statements import locked
@@ -103,9 +103,5 @@ def retry(delivery_id: int, now: datetime) -> None:
 
 def _alert(session: AnySession, delivery_id: int) -> DeliveryRow:
     """A delivery that is an alert. Raises NotFound."""
-    row = session.scalar(
-        locked(DeliveryRow).where(
-            DeliveryRow.id == delivery_id, DeliveryRow.subscriber_id.is_(None)
-        )
-    )
+    row = session.scalar(locked(DeliveryRow).where(DeliveryRow.id == delivery_id, IS_ALERT))
     return existing(row, "delivery", delivery_id)

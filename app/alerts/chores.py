@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, or_, select
 from app.alerts import digests, subscribers
 from app.alerts.claims import LEASE, MAX_PENDING, give_up
 from app.alerts.lanes import GIVE_UP_AFTER, Reason, period_start, reason_after_24_hours
-from app.alerts.outbox import UNSCHEDULED, unleased
+from app.alerts.outbox import UNSCHEDULED, WAITS, unleased
 from app.alerts.words import count_of
 from app.db import AnySession
 from app.db.statements import is_among, rows_changed, updating
@@ -28,14 +28,9 @@ from app.rules.clocks import believable
 log = logging.getLogger(__name__)
 
 RESTORED_OLD = timedelta(hours=1)  # decision 16
-# Pending, or on hold until quiet hours end.
-_WAITS = or_(
-    DeliveryRow.status == DeliveryStatus.PENDING,
-    (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None),
-)
 # Built once, because almost every turn of the worker runs them.
 _EXPIRED = select(DeliveryRow.id).where(
-    _WAITS,
+    WAITS,
     DeliveryRow.created_at < bindparam("expired"),
     unleased(bindparam("now", type_=DeliveryRow.lease_until.type)),
 )
@@ -94,7 +89,7 @@ def hold_after_restore(session: AnySession, now: datetime) -> int:
     return rows_changed(
         session,
         updating(DeliveryRow)
-        .where(_WAITS, DeliveryRow.created_at < now - RESTORED_OLD)
+        .where(WAITS, DeliveryRow.created_at < now - RESTORED_OLD)
         .values(status=DeliveryStatus.HELD, reason=Reason.RESTORED, **UNSCHEDULED),
     )
 

@@ -6,26 +6,25 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, exists, func, or_, select
+from sqlalchemy import Select, bindparam, exists, func, or_, select
 
 from app.alerts import lanes
 from app.alerts.lanes import ClaimedDelivery, History, LaneHealth, PendingRow, Reason
 from app.alerts.messages import FIRST_NAMED, is_complete
-from app.alerts.outbox import UNSCHEDULED, new_row, unleased
+from app.alerts.outbox import IS_ALERT, ON_HOLD, UNSCHEDULED, add_group, unleased
 from app.alerts.snapshots import recompose
 from app.db import AnySession
 from app.db.faults import unavailable
-from app.db.statements import as_stored, rows_changed, updating
+from app.db.statements import as_stored, is_among, rows_changed, updating
 from app.db.tables import DeliveryRow, IncidentRow, SubscriberRow
-from app.db.types import Unreadable, Why, readable, record_of
+from app.db.types import Unreadable, Why, record_of
 from app.i18n import _
 from app.records import NOT_SENT, Channel, DeliveryStatus, Event, IncidentSeverity
-from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
@@ -48,26 +47,20 @@ _DUE = (
     .group_by(DeliveryRow.lane)
     .order_by(func.min(DeliveryRow.id))
 )
-# Rows that wait to be sent, or for the end of quiet hours.
-_WAIT = select(
-    or_(
-        exists().where(DeliveryRow.status == DeliveryStatus.PENDING),
-        exists().where(
-            DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None)
-        ),
-    )
+_ANY_WAITS = select(
+    or_(exists().where(DeliveryRow.status == DeliveryStatus.PENDING), exists().where(ON_HOLD))
 )
 _NEXT_DUE = select(func.min(DeliveryRow.next_attempt_at)).where(
     DeliveryRow.status == DeliveryStatus.PENDING, DeliveryRow.next_attempt_at > bindparam("now")
 )
-_DUE_ALERTS = _DUE.where(DeliveryRow.subscriber_id.is_(None))
+DUE_ALERTS = _DUE.where(IS_ALERT)
 _DUE_SUBSCRIBERS = (
     _DUE.join(SubscriberRow, SubscriberRow.id == DeliveryRow.subscriber_id)
     .where(DeliveryRow.lane.not_in(bindparam("skip", expanding=True)))
     .limit(FIRST_PENDING)
 )
 _BY_WEBHOOK = DeliveryRow.channel == Channel.WEBHOOK
-_DUE_BY_WEBHOOK, _DUE_BY_MAIL = (_DUE_SUBSCRIBERS.where(by) for by in (_BY_WEBHOOK, ~_BY_WEBHOOK))
+DUE_BY_WEBHOOK, DUE_BY_MAIL = (_DUE_SUBSCRIBERS.where(by) for by in (_BY_WEBHOOK, ~_BY_WEBHOOK))
 _PENDING = (
     select(
         DeliveryRow.id, DeliveryRow.event, DeliveryRow.monitor_id, DeliveryRow.incident_id,
@@ -96,28 +89,24 @@ _SINCE = (
 )
 
 
-def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
-    """Lanes of alerts with a due row, the oldest first."""
-    return [lane for lane in session.scalars(_DUE_ALERTS, {"now": now}) if lane not in skip]
+def due_lanes(
+    query: Select[str], session: AnySession, now: datetime, skip: Collection[str]
+) -> list[str]:
+    """The lanes with a due row, the oldest first. ``query``: ``DUE_ALERTS``, ``DUE_BY_MAIL`` or
+    ``DUE_BY_WEBHOOK``.
+    """
+    due = session.scalars(query, {"now": now, "skip": list(skip)[:MAX_SKIPPED]})
+    return [lane for lane in due if lane not in skip]
 
 
 def any_waits(session: AnySession) -> bool:
     """Whether a row waits to be sent, now or later; otherwise a turn has nothing to look for."""
-    return bool(session.scalar(_WAIT))
+    return bool(session.scalar(_ANY_WAITS))
 
 
 def next_due(session: AnySession, now: datetime) -> datetime | None:
     """When the next pending row becomes due."""
     return session.scalar(_NEXT_DUE, {"now": now})
-
-
-def due_subscribers(
-    session: AnySession, now: datetime, skip: Collection[str], *, webhooks: bool
-) -> list[str]:
-    """Lanes of subscribers with a due row, by webhook or by mail, the oldest first."""
-    query = _DUE_BY_WEBHOOK if webhooks else _DUE_BY_MAIL
-    due = session.scalars(query, {"now": now, "skip": list(skip)[:MAX_SKIPPED]})
-    return [lane for lane in due if lane not in skip]
 
 
 # --- Decide, and carry it out ---------------------------------------------------------------------
@@ -169,7 +158,7 @@ def _decide(
         if isinstance(decision, lanes.Send):
             return LaneTurn(_lease(session, decision.row.id, now, decision.flapping))
         if isinstance(decision, lanes.Hold):
-            _hold(session, decision.ids, decision.reason)
+            hold(session, decision.ids, decision.reason)
             rows = [row for row in rows if row.id not in decision.ids]
         elif isinstance(decision, lanes.Defer):
             session.execute(
@@ -188,12 +177,13 @@ def _decide(
     return None if cut else LaneTurn()
 
 
-def _hold(
-    session: AnySession, ids: Iterable[int], reason: Reason, covered_by: int | None = None
+def hold(
+    session: AnySession, ids: Collection[int], reason: Reason, covered_by: int | None = None
 ) -> None:
+    """Hold these rows for good. ``covered_by``: the message for several that has them."""
     session.execute(
         updating(DeliveryRow)
-        .where(DeliveryRow.id.in_(list(ids)))
+        .where(is_among(DeliveryRow.id, ids))
         .values(status=DeliveryStatus.HELD, reason=reason, covered_by=covered_by, **UNSCHEDULED)
     )
 
@@ -223,19 +213,14 @@ def _group(session: AnySession, group: lanes.Combine, now: datetime) -> ClaimedD
         select(DeliveryRow).where(DeliveryRow.id.in_(ids[:FIRST_NAMED])).order_by(DeliveryRow.id)
     ).all()
     facts = {
-        "event": str(group.event),
-        "at": iso(now),
         "count": len(ids),
         "degraded": sum(row.severity == IncidentSeverity.DEGRADED for row in group.rows),
         "incidents": [unsent_facts(row) for row in first],
         "deliveries": ids,
-        "sources": first[0].sources,
     }
-    grouped = new_row(group.event, first[0].channel, readable(first[0].value) or "", facts, now)
-    session.add(grouped)
-    session.flush()
-    _hold(session, ids, Reason.BURST, grouped.id)
-    return _lease(session, grouped.id, now)
+    group_id = add_group(session, group.event, first[0], facts, now)
+    hold(session, ids, Reason.BURST, group_id)
+    return _lease(session, group_id, now)
 
 
 def unsent_facts(row: DeliveryRow) -> dict[str, Any]:

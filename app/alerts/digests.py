@@ -16,17 +16,17 @@ from typing import Any
 
 from sqlalchemy import bindparam, or_, select
 
+from app.alerts import claims
 from app.alerts.claims import give_up_unreadable, unsent_facts
 from app.alerts.lanes import Reason
 from app.alerts.messages import FIRST_NAMED
-from app.alerts.outbox import NEVER_QUIET, new_row, unleased
+from app.alerts.outbox import NEVER_QUIET, ON_HOLD, add_group, unleased
 from app.alerts.recipients import notified_lanes
 from app.alerts.snapshots import snapshot
 from app.alerts.targets import contact_hours, hours_of, quiet_until, source_ids
 from app.db import AnySession
 from app.db.statements import is_among, updating
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
-from app.db.types import readable
 from app.records import BY_INCIDENT, DeliveryStatus, Event, IncidentSeverity
 from app.rules.time import iso
 
@@ -35,17 +35,15 @@ Incidents = dict[int, tuple[IncidentRow, MonitorRow]]  # by the incident's id
 
 _NOTICES = (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING)
 _HOURS = (MonitorRow.quiet_start, MonitorRow.quiet_end, MonitorRow.quiet_zone)
-_ON_HOLD = (
+_COLUMNS = (
     DeliveryRow.id, DeliveryRow.lane, DeliveryRow.event, DeliveryRow.incident_id,
     DeliveryRow.created_at, DeliveryRow.monitor_id, DeliveryRow.sources, DeliveryRow.channel,
 )  # fmt: skip
-_WAITS = (DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None))
-
 # Built once, because almost every turn of the worker runs them.
 _WAITING = (
     select(DeliveryRow.monitor_id, DeliveryRow.sources, *_HOURS)
     .join(MonitorRow, MonitorRow.id == DeliveryRow.monitor_id)
-    .where(*_WAITS)
+    .where(ON_HOLD)
     .distinct()
 )
 _BY_HAND = DeliveryRow.reason.is_not(None) & (DeliveryRow.reason == Reason.BY_HAND)
@@ -105,7 +103,7 @@ def release(session: AnySession, ended: Collection[MonitorSources], now: datetim
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
     of_these = is_among(DeliveryRow.monitor_id, {id for id, _ in ended})
-    on_hold = select(*_ON_HOLD).where(*_WAITS, of_these)
+    on_hold = select(*_COLUMNS).where(ON_HOLD, of_these)
     for row in session.execute(on_hold.order_by(DeliveryRow.id)):
         if (row.monitor_id, row.sources) in ended:
             lanes[row.lane].append(row)
@@ -137,11 +135,7 @@ def _drop_settled(session: AnySession, lanes: dict[str, list[Any]], incidents: I
         with_recovery = {row.incident_id for row in rows if row.event == Event.INCIDENT_RESOLVED}
         settled = notified.get(lane, frozenset()) - with_recovery
         ids = [row.id for row in rows if row.incident_id in settled]
-        session.execute(
-            updating(DeliveryRow)
-            .where(is_among(DeliveryRow.id, ids))
-            .values(reason=Reason.SETTLED, next_attempt_at=None)
-        )
+        claims.hold(session, ids, Reason.SETTLED)
         lanes[lane] = [row for row in rows if row.incident_id not in settled]
         if not lanes[lane]:
             del lanes[lane]
@@ -155,12 +149,12 @@ def _send_each(
     """
     opened = {row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED}
     over = {id for id in opened if id in incidents and incidents[id][0].ended_at is not None}
-    for is_over, values in (
-        (True, {"reason": Reason.SETTLED, "next_attempt_at": None}),
-        (False, {"status": DeliveryStatus.PENDING, "reason": None, "next_attempt_at": now}),
-    ):
-        ids = [row.id for row in rows if (row.incident_id in over) == is_over]
-        session.execute(updating(DeliveryRow).where(is_among(DeliveryRow.id, ids)).values(**values))
+    claims.hold(session, [row.id for row in rows if row.incident_id in over], Reason.SETTLED)
+    session.execute(
+        updating(DeliveryRow)
+        .where(is_among(DeliveryRow.id, [row.id for row in rows if row.incident_id not in over]))
+        .values(status=DeliveryStatus.PENDING, reason=None, next_attempt_at=now)
+    )
 
 
 def _recoveries(
@@ -168,7 +162,7 @@ def _recoveries(
 ) -> Sequence[Any]:
     """The pending recoveries of outages among these rows: the digest names them too."""
     opened = [row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED]
-    query = select(*_ON_HOLD).where(
+    query = select(*_COLUMNS).where(
         DeliveryRow.lane == lane,
         DeliveryRow.event == Event.INCIDENT_RESOLVED,
         DeliveryRow.status == DeliveryStatus.PENDING,
@@ -193,26 +187,13 @@ def _write_digest(
         return bool(rows) and _write_digest(session, rows, incidents, now)
     query = select(DeliveryRow).where(DeliveryRow.id.in_(needed))
     loaded = {row.id: row for row in session.scalars(query)}
-    first = loaded[ids[0]]
     facts = _facts(rows, incidents, now) | {
         "notices": [unsent_facts(loaded[id]) for id in notice_ids[:FIRST_NAMED]],
         "notice_count": len(notice_ids),
-        "sources": first.sources,
+        "deliveries": ids,
     }
-    value = readable(first.value) or ""
-    digest = new_row(Event.INCIDENTS_DIGEST, first.channel, value, facts, now)
-    session.add(digest)
-    session.flush()
-    session.execute(
-        updating(DeliveryRow)
-        .where(is_among(DeliveryRow.id, ids))
-        .values(
-            status=DeliveryStatus.HELD,
-            reason=Reason.QUIET_HOURS,
-            covered_by=digest.id,
-            next_attempt_at=None,
-        )
-    )
+    digest_id = add_group(session, Event.INCIDENTS_DIGEST, loaded[ids[0]], facts, now)
+    claims.hold(session, ids, Reason.QUIET_HOURS, digest_id)
     return True
 
 
@@ -235,8 +216,6 @@ def _facts(rows: Sequence[Any], incidents: Incidents, now: datetime) -> dict[str
     pairs.sort(key=lambda pair: pair[0].ended_at is not None)
     still_open = sum(incident.ended_at is None for incident, _monitor in pairs)
     return {
-        "event": str(Event.INCIDENTS_DIGEST),
-        "at": iso(now),
         "since": iso(rows[0].created_at),
         "open": still_open,
         "degraded": sum(
@@ -248,5 +227,4 @@ def _facts(rows: Sequence[Any], incidents: Incidents, now: datetime) -> dict[str
             snapshot(Event.INCIDENTS_DIGEST, monitor, incident, now)
             for incident, monitor in pairs[:FIRST_NAMED]
         ],
-        "deliveries": [row.id for row in rows],
     }

@@ -38,10 +38,8 @@ MAX_LOST = 50
 # The statements name the table: the ORM would double what they cost.
 _TABLE: Any = DeliveryRow.__table__
 _DELIVERY = _TABLE.c
-# Messages to the subscribers of a status page are nobody's alerts: they are not in the log.
-IS_ALERT = DeliveryRow.subscriber_id.is_(None)
-# The same condition, which no index can serve. For queries that want few rows: SQLite would choose
-# the index on subscriber_id, by which it reads all alerts.
+# ``IS_ALERT`` in a form that no index can serve. For queries that want few rows: SQLite would
+# choose the index on subscriber_id, by which it reads all alerts.
 _IS_ALERT_UNINDEXED = func.coalesce(_DELIVERY.subscriber_id, 0) == 0
 _REASON = func.coalesce(_DELIVERY.reason, "")
 # The status is no parameter: SQLite chooses an index by it, and would plan the statement again each

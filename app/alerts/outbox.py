@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, insert, or_
+from sqlalchemy import BindParameter, ColumnElement, and_, insert, or_
 
 from app.access.tokens import keyed_hash
 from app.alerts.lanes import BURST_WAIT, GROUPED, Reason
@@ -36,13 +36,13 @@ from app.alerts.targets import (
     source_ids,
     sources_text,
     targets_among,
-    targets_of,
     targets_of_defaults,
 )
 from app.db import AnySession, dependencies, heartbeats, wakeups
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
-from app.db.types import Unreadable
+from app.db.types import Unreadable, readable
 from app.records import BY_INCIDENT, Channel, DeliveryStatus, Event
+from app.rules.time import iso
 from app.rules.unreadable import alerts_unreadable
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,12 @@ FOLLOW_UPS = frozenset({Event.INCIDENT_ACKNOWLEDGED, Event.INCIDENT_RESOLVED})
 
 # The columns of a row that is not to be sent now: delivered, failed, held, or covered by another.
 UNSCHEDULED = {"next_attempt_at": None, "lease_until": None, "lease_token": None}
+
+# SQL conditions: not a message to the subscriber of a status page; on hold until quiet hours end;
+# that, or pending.
+IS_ALERT = DeliveryRow.subscriber_id.is_(None)
+ON_HOLD = and_(DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None))
+WAITS = or_(DeliveryRow.status == DeliveryStatus.PENDING, ON_HOLD)
 
 
 def unleased(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
@@ -91,21 +97,7 @@ class Alert:
         return self.incident.id if self.incident and self.event in FOLLOW_UPS else None
 
 
-def enqueue(
-    session: AnySession,
-    event: Event,
-    monitor: MonitorRow,
-    incident: IncidentRow | None,
-    now: datetime,
-    extra: Mapping[str, Any] | None = None,
-) -> list[DeliveryRow]:
-    """Enqueue one alert as ``enqueue_all`` does; returns its rows, with their ids."""
-    return _store(
-        session, _alert_columns(session, [Alert(event, monitor, incident, extra)], now)[0]
-    )
-
-
-def enqueue_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> list[int]:
+def enqueue(session: AnySession, alerts: Sequence[Alert], now: datetime) -> list[int]:
     """Write one row for each alert and channel value of its monitor, in the caller's transaction;
     returns how many there are of each alert. In quiet hours the rows are on hold. Alerts that
     cannot be read are left out: that must not keep an incident from opening.
@@ -113,33 +105,42 @@ def enqueue_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> 
     A recovery goes to the recipients who were alerted to the incident, even if the alerts cannot be
     read.
     """
-    rows = _alert_columns(session, alerts, now)
+    contacts = contacts_of(session, {alert.monitor.id for alert in alerts})
+    incident_ids = [id for alert in alerts if (id := alert.follow_up_of) is not None]
+    notified = recipients_of(session, incident_ids)
+    texts = {text for recipients in notified.values() for text in recipients.sources.values()}
+    hours = contact_hours(session, texts)
+    parts = []
+    for alert in alerts:
+        of_monitor = contacts.get(alert.monitor.id, ())
+        present = targets_among(alert.monitor, of_monitor)
+        recipients = notified.get(alert.follow_up_of or 0, NOBODY)
+        if alert.follow_up_of is not None:
+            targets = _targets_of_follow_up(alert, present, recipients, hours)
+        else:
+            for _position, contact in of_monitor:
+                log_unreadable(contact)
+            if isinstance(alert.monitor.alerts, Unreadable):
+                why = alert.monitor.alerts.why
+                sentence = alerts_unreadable(f"monitor {alert.monitor.id}", why)
+                log.error("Its own channels are not alerted: %s. %s", alert.event, sentence)
+            targets = _wanting(present, alert)
+        parts.append((alert, targets, recipients))
+    rows = _rows(session, parts, now)
     if whole := [row for alert_rows in rows for row in alert_rows]:
         session.execute(insert(_DELIVERIES), whole)
     return [len(alert_rows) for alert_rows in rows]
 
 
-def enqueue_again(
-    session: AnySession,
-    monitor: MonitorRow,
-    incident: IncidentRow,
-    lanes: Collection[str],
-    now: datetime,
-) -> list[DeliveryRow]:
-    """Write the opening of an incident again for these lanes, because the first message was given
-    up unsent. Lanes that the monitor no longer has are left out.
-    """
-    targets = targets_of(session, monitor)
-    chosen = {target: targets[target] for target in targets if lane(*target) in lanes}
-    alert = Alert(Event.INCIDENT_OPENED, monitor, incident, {"late": True})
-    return enqueue_for(session, alert, chosen, now)
-
-
 def enqueue_for(
     session: AnySession, alert: Alert, targets: Targets, now: datetime
 ) -> list[DeliveryRow]:
-    """Write the rows of an alert for these channel values."""
-    return _store(session, _message_columns(session, [(alert, targets, NOBODY)], now)[0])
+    """Write the rows of an alert for these channel values; they have their ids."""
+    (columns_of_rows,) = _rows(session, [(alert, targets, NOBODY)], now)
+    rows = [DeliveryRow(**row) for row in columns_of_rows]
+    session.add_all(rows)
+    session.flush()
+    return rows
 
 
 def enqueue_closing(
@@ -194,34 +195,6 @@ def notify_of_place(
 # --- The recipients -------------------------------------------------------------------------------
 
 
-def _alert_columns(
-    session: AnySession, alerts: Sequence[Alert], now: datetime
-) -> list[list[dict[str, Any]]]:
-    """The columns of the rows of each alert."""
-    contacts = contacts_of(session, {alert.monitor.id for alert in alerts})
-    incident_ids = [id for alert in alerts if (id := alert.follow_up_of) is not None]
-    notified = recipients_of(session, incident_ids)
-    texts = {text for recipients in notified.values() for text in recipients.sources.values()}
-    hours = contact_hours(session, texts)
-    parts = []
-    for alert in alerts:
-        of_monitor = contacts.get(alert.monitor.id, ())
-        present = targets_among(alert.monitor, of_monitor)
-        recipients = notified.get(alert.follow_up_of or 0, NOBODY)
-        if alert.follow_up_of is not None:
-            targets = _targets_of_follow_up(alert, present, recipients, hours)
-        else:
-            for _position, contact in of_monitor:
-                log_unreadable(contact)
-            if isinstance(alert.monitor.alerts, Unreadable):
-                why = alert.monitor.alerts.why
-                sentence = alerts_unreadable(f"monitor {alert.monitor.id}", why)
-                log.error("Its own channels are not alerted: %s. %s", alert.event, sentence)
-            targets = _wanting(present, alert)
-        parts.append((alert, targets, recipients))
-    return _message_columns(session, parts, now)
-
-
 def _targets_of_follow_up(
     alert: Alert, present: Targets, recipients: Recipients, hours: Hours
 ) -> Targets:
@@ -241,11 +214,9 @@ def _targets_of_follow_up(
     # has them: somebody who was notified of the outage at night is notified of the recovery at
     # night.
     for target, sources in present_targets.items():
-        ids = {source.id for source in sources}
         name = lane(*target)
-        removed = (
-            set(source_ids(recipients.sources[name])) - ids if name in recipients.sources else set()
-        )
+        notified = source_ids(recipients.sources[name]) if name in recipients.sources else ()
+        removed = set(notified) - {source.id for source in sources}
         targets[target] = (*sources, *(Source(id, hours.get(id)) for id in sorted(removed)))
     return targets
 
@@ -263,28 +234,18 @@ def _wanting(targets: Targets, alert: Alert) -> Targets:
 # --- The rows -------------------------------------------------------------------------------------
 
 
-def _store(session: AnySession, rows: Sequence[dict[str, Any]]) -> list[DeliveryRow]:
-    """Write these rows and flush, so that they have ids."""
-    stored = [DeliveryRow(**row) for row in rows]
-    session.add_all(stored)
-    session.flush()
-    return stored
-
-
-def _message_columns(
+def _rows(
     session: AnySession, parts: Sequence[tuple[Alert, Targets, Recipients]], now: datetime
 ) -> list[list[dict[str, Any]]]:
     """The columns of the rows of each alert. Each part has the alert, its targets, and the
     recipients of its incident before it.
     """
-    deployed = deployed_before(session, [(alert.event, alert.incident) for alert, *_rest in parts])
-    incidents = {alert.incident.id: alert.incident for alert, *_rest in parts if alert.incident}
-    opening = [
-        alert.incident
-        for alert, *_rest in parts
-        if alert.incident and alert.event == Event.INCIDENT_OPENED
+    of_incidents = [
+        (alert.event, alert.incident) for alert, *_recipients in parts if alert.incident
     ]
-    failed = dependencies.affected(session, incidents.values())
+    deployed = deployed_before(session, of_incidents)
+    failed = dependencies.affected(session, [incident for _event, incident in of_incidents])
+    opening = [incident for event, incident in of_incidents if event == Event.INCIDENT_OPENED]
     behind = {**failed, **dependencies.behind(session, opening)}
     rows = []
     for alert, targets, recipients in parts:
@@ -303,9 +264,7 @@ def _message_columns(
             row = columns(event, channel, value, facts, now) | common
             until = quiet_until(hours, [source.quiet for source in sources], now)
             row["sources"] = sources_text(sources)
-            if (
-                on_hold := recipients.on_hold.get(row["lane"])
-            ) is not None:  # one digest covers both
+            if on_hold := recipients.on_hold.get(row["lane"]):  # one digest covers both
                 row["sources"], until = on_hold.sources, on_hold.until
             if until is not None and event not in NEVER_QUIET:
                 row["status"], row["reason"] = DeliveryStatus.HELD, Reason.QUIET_HOURS
@@ -317,16 +276,23 @@ def _message_columns(
     return rows
 
 
-def new_row(
-    event: str, channel: str, value: str, facts: Mapping[str, Any], now: datetime
-) -> DeliveryRow:
-    """A pending row with a new message id, due at once; not added to a session."""
-    return DeliveryRow(**columns(event, channel, value, facts, now))
+def add_group(
+    session: AnySession, event: Event, first: DeliveryRow, facts: Mapping[str, Any], now: datetime
+) -> int:
+    """Write a message that covers several rows, to the recipient of the ``first`` of them; returns
+    its id.
+    """
+    facts = {"event": str(event), "at": iso(now), "sources": first.sources, **facts}
+    row = DeliveryRow(**columns(event, first.channel, readable(first.value) or "", facts, now))
+    session.add(row)
+    session.flush()
+    return row.id
 
 
 def columns(
     event: str, channel: str, value: str, facts: Mapping[str, Any], now: datetime
 ) -> dict[str, Any]:
+    """The columns of a pending row with a new message id, due at once, or after ``BURST_WAIT``."""
     return {
         "message_id": f"msg_{secrets.token_hex(16)}",
         "event": event,

@@ -2,7 +2,7 @@
 
 From an event to the service:
 
-1. ``outbox.enqueue_all`` writes a pending row for each channel value, in the transaction of the
+1. ``outbox.enqueue`` writes a pending row for each channel value, in the transaction of the
    change that people are alerted to.
 2. ``_turn_of`` finds the lanes with a due row. ``claims.next_of_lane`` carries out what
    ``lanes.decide`` decides for each (send, group, defer, hold), and leases the row to send.
@@ -109,10 +109,12 @@ class Worker:
         self.clock = clock
         self.senders = senders
         self.name = heartbeats.process_name(heartbeats.WORKER)
-        self.lanes = Lanes(MAX_LANES, claims.due_lanes, MAX_CLAIMS)
+        alerts, by_mail, by_webhook = (
+            partial(claims.due_lanes, query)
+            for query in (claims.DUE_ALERTS, claims.DUE_BY_MAIL, claims.DUE_BY_WEBHOOK)
+        )
+        self.lanes = Lanes(MAX_LANES, alerts, MAX_CLAIMS)
         # Separate from the lanes of alerts, and after them: a post to thousands delays no alert.
-        by_mail = partial(claims.due_subscribers, webhooks=False)
-        by_webhook = partial(claims.due_subscribers, webhooks=True)
         self.subscribers = Lanes(MAX_SUBSCRIBERS, by_mail, MAX_SUBSCRIBERS_CLAIMED)
         self.webhooks = Lanes(MAX_WEBHOOKS, by_webhook, MAX_WEBHOOKS_CLAIMED)
         self._lane_sets = (self.lanes, self.subscribers, self.webhooks)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sqlalchemy import or_, select, update
 
-from app.alerts.outbox import enqueue
+from app.alerts.outbox import Alert, enqueue
 from app.checks.expiry.domain import DomainExpiry, domain_of
 from app.db import AnySession, db, writing
 from app.db.latest import lock_states
@@ -113,7 +113,8 @@ def alert_expiring(now: datetime) -> int:
             facts = {
                 name: getattr(expiring, name) for name in ("expires_at", "days_left", "domain")
             }
-            enqueue(session, Event.DOMAIN_EXPIRING, expiring.monitor, None, now, facts)
+            alert = Alert(Event.DOMAIN_EXPIRING, expiring.monitor, extra=facts)
+            enqueue(session, [alert], now)
             session.execute(
                 update(MonitorStateRow)
                 .where(MonitorStateRow.monitor_id == expiring.monitor.id)

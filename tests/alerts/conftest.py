@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from app.alerts import outbox
+from app.alerts.outbox import Alert
 from app.alerts.worker import Worker
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
@@ -68,8 +69,9 @@ class Outbox:
         with self.app.app_context(), writing() as session:
             row = session.get_one(MonitorRow, monitor.id)
             kept = None if incident is None else session.get_one(IncidentRow, incident.id)
-            rows = outbox.enqueue(session, event, row, kept, self.clock.now, extra)
-            return [delivery.id for delivery in rows]
+            newest = session.scalar(select(func.max(DeliveryRow.id))) or 0
+            outbox.enqueue(session, [Alert(event, row, kept, extra)], self.clock.now)
+            return list(session.scalars(select(DeliveryRow.id).where(DeliveryRow.id > newest)))
 
     def notice(self, monitor: MonitorRow) -> list[int]:
         """Write a message that is due at once and retried like any alert; the ids of its rows."""

@@ -347,7 +347,8 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
         )
         with writing() as session:
             for age, event in ((90, "test"), (30, "test")):
-                session.add(outbox.new_row(event, "email", "a@b", {}, at - timedelta(seconds=age)))
+                columns = outbox.columns(event, "email", "a@b", {}, at - timedelta(seconds=age))
+                session.add(DeliveryRow(**columns))
     before = figures()
     assert 90 <= float(before["wakeful_oldest_alert_seconds"]) < 150
     assert float(before['wakeful_place_silent{place="oslo"}']) == 0

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import func, or_, select
 
-from app.alerts.outbox import Alert, enqueue, enqueue_again, enqueue_all
-from app.alerts.targets import alerting_nobody, hours_of, quiet_until
+from app.alerts.outbox import Alert, enqueue, enqueue_for, lane
+from app.alerts.targets import alerting_nobody, hours_of, quiet_until, targets_of
 from app.alerts.words import count_of
 from app.db import AnySession, db, writing
 from app.db.statements import rows_changed, updating
@@ -30,18 +30,11 @@ from app.rules.unreadable import NOBODY_NOTIFIED
 log = logging.getLogger(__name__)
 
 
-def notify_opened(
-    session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime
-) -> None:
-    """Alert to an incident that opens. If its alerts cannot be read, its comment says so."""
-    notify_all(session, [Alert(Event.INCIDENT_OPENED, monitor, incident)], now)
-
-
-def notify_all(session: AnySession, alerts: Sequence[Alert], now: datetime) -> None:
+def notify(session: AnySession, alerts: Sequence[Alert], now: datetime) -> None:
     """Write these alerts into the outbox. An incident that opens says in its comment if its alerts
     cannot be read.
     """
-    written = zip(alerts, enqueue_all(session, alerts, now), strict=True)
+    written = zip(alerts, enqueue(session, alerts, now), strict=True)
     unsent = {
         alert.monitor.id: alert
         for alert, count in written
@@ -56,7 +49,8 @@ def notify_again(
     session: AnySession, monitor_id: int, lanes: Collection[str], now: datetime
 ) -> None:
     """Alert the lanes whose message about the opening was given up unsent, as after the restore of
-    an old backup, because a check has just found that the incident still lasts.
+    an old backup, because a check has just found that the incident still lasts. Lanes that the
+    monitor no longer has are left out.
     """
     incident = open_incident(session, monitor_id)
     if incident is None:
@@ -64,7 +58,10 @@ def notify_again(
     incident.reminded_at = now  # the next reminder is due a whole period from now
     session.flush()
     monitor = session.get_one(MonitorRow, monitor_id)
-    rows = enqueue_again(session, monitor, incident, lanes, now)
+    targets = targets_of(session, monitor).items()
+    chosen = {target: sources for target, sources in targets if lane(*target) in lanes}
+    alert = Alert(Event.INCIDENT_OPENED, monitor, incident, {"late": True})
+    rows = enqueue_for(session, alert, chosen, now)
     log.warning(
         "Incident %d still lasts, and its opening was given up unsent: %s tells of it now.",
         incident.id,
@@ -114,7 +111,7 @@ def notify_certificate(
     if expires is None or isinstance(monitor.alerts, Unreadable):
         return False
     facts = {"expires_at": expires, "days_left": days_left(expires, now), "host": outcome.ssl_host}
-    enqueue(session, Event.CERTIFICATE_EXPIRING, monitor, None, now, facts)
+    enqueue(session, [Alert(Event.CERTIFICATE_EXPIRING, monitor, extra=facts)], now)
     return True
 
 
@@ -175,5 +172,5 @@ def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
         if rows_changed(session, reminding) != 1:
             return False
         incident = session.get_one(IncidentRow, incident_id, populate_existing=True)
-        enqueue(session, Event.INCIDENT_REMINDER, monitor, incident, now)
+        enqueue(session, [Alert(Event.INCIDENT_REMINDER, monitor, incident)], now)
     return True

@@ -11,12 +11,12 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.alerts.outbox import enqueue, enqueue_closing
+from app.alerts.outbox import Alert, enqueue, enqueue_closing
 from app.db import AnySession
 from app.db.statements import as_stored
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps, unreachable
-from app.engine.recorder.alerting import notify_opened
+from app.engine.recorder.alerting import notify
 from app.engine.recorder.rows import end, lock, open_incident, reset_confirmation, whole
 from app.errors import Conflict, Invalid, NotFound, existing, no_such
 from app.i18n import _
@@ -55,7 +55,7 @@ def create_incident(session: AnySession, fields: Mapping[str, Any], now: datetim
     if ended is None:
         reset_confirmation(session, state)
         unreachable.leave(session, state, now)
-        notify_opened(session, monitor, incident, now)
+        notify(session, [Alert(Event.INCIDENT_OPENED, monitor, incident)], now)
     return incident
 
 
@@ -96,13 +96,14 @@ def change_incident(
     if was_open != is_open:
         reset_confirmation(session, state)
     if is_open and incident.acknowledged_at is not None and not was_acknowledged:
-        enqueue(session, Event.INCIDENT_ACKNOWLEDGED, monitor, incident, now)
+        enqueue(session, [Alert(Event.INCIDENT_ACKNOWLEDGED, monitor, incident)], now)
     if was_open and not is_open:
-        enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now, {"resolved_by": by})
+        alert = Alert(Event.INCIDENT_RESOLVED, monitor, incident, {"resolved_by": by})
+        enqueue(session, [alert], now)
     if is_open and not was_open:
         # A recovery was sent, so it is alerted again, and reminders count from now.
         incident.reminded_at = now
-        notify_opened(session, monitor, incident, now)
+        notify(session, [Alert(Event.INCIDENT_OPENED, monitor, incident)], now)
     return incident
 
 

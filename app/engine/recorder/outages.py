@@ -19,7 +19,7 @@ from app.db.by_place import NewestCheck
 from app.db.tables import IncidentRow, MonitorRow, PlaceRow
 from app.db.types import readable
 from app.engine.recorder import by_place, evidence, gaps, slowness
-from app.engine.recorder.alerting import notify_all
+from app.engine.recorder.alerting import notify
 from app.engine.recorder.rows import end, remark_at, whole
 from app.i18n import N_, _
 from app.judge.slow import Usual
@@ -100,7 +100,7 @@ def carry_out(
     closings = [change for change in changes if isinstance(change, Closing)]
     incidents = _open(session, openings, monitors, failing, now) if openings else {}
     incidents |= _end(session, closings, monitors, now) if closings else {}
-    notify_all(
+    notify(
         session,
         [
             Alert(

@@ -16,14 +16,8 @@ from app.access import audit
 from app.alerts import by_hand
 from app.alerts.channels import not_set_up
 from app.alerts.composing import message_text
-from app.alerts.log import (
-    IS_ALERT,
-    covered_ids,
-    failed_channels,
-    lost_messages,
-    to_record,
-    unreached,
-)
+from app.alerts.log import covered_ids, failed_channels, lost_messages, to_record, unreached
+from app.alerts.outbox import IS_ALERT
 from app.alerts.targets import contact_names, unalerted, unreadable_alerts
 from app.db import db, writing
 from app.db.tables import DeliveryRow, MonitorRow
