@@ -421,7 +421,12 @@ def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
     for id in ids:
         try:
             with session.begin_nested():
-                _decide_alone(session, lane, id, now)
+                # As a turn does: it raises the same error.
+                rows = _pending(session, lane, now, 1, only=id)
+                lanes.decide(rows, _history(session, lane, rows), LaneHealth(), now)
+                row = session.scalars(_rows_as_stored([id])).one()
+                if not isinstance(row.facts, Unreadable):
+                    lanes.period_start(row.facts, row.created_at)
         except Exception as fault:
             if unavailable(fault):
                 raise
@@ -430,12 +435,3 @@ def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
             give_up(session, id, NOT_SENT + reason)
             failing.append(id)
     return failing
-
-
-def _decide_alone(session: AnySession, lane: str, id: int, now: datetime) -> None:
-    """Decide on one row, as a turn does. Raises the error that the turn would raise."""
-    rows = _pending(session, lane, now, 1, only=id)
-    lanes.decide(rows, _history(session, lane, rows), LaneHealth(), now)
-    row = session.scalars(_rows_as_stored([id])).one()
-    if not isinstance(row.facts, Unreadable):
-        lanes.period_start(row.facts, row.created_at)

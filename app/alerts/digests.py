@@ -21,9 +21,8 @@ from app.alerts.claims import give_up_unreadable, unsent_facts
 from app.alerts.lanes import Reason
 from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import NEVER_QUIET, ON_HOLD, add_group, unleased
-from app.alerts.recipients import notified_lanes
 from app.alerts.snapshots import snapshot
-from app.alerts.targets import contact_hours, hours_of, quiet_until, source_ids
+from app.alerts.targets import contact_hours, hours_of, notified_lanes, quiet_until, source_ids
 from app.db import AnySession
 from app.db.statements import is_among, updating
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow

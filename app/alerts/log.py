@@ -23,8 +23,7 @@ from sqlalchemy import (
 from app.alerts.claims import unreadable_parts
 from app.alerts.lanes import Reason
 from app.alerts.outbox import lane
-from app.alerts.recipients import OPEN_EVENTS
-from app.alerts.targets import channels_of, contact_names, source_ids, targets_of
+from app.alerts.targets import OPEN_EVENTS, channels_of, contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
 from app.db.statements import rows_changed
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
@@ -77,8 +76,7 @@ def to_record(
 
 def _location(facts: Any) -> str | None:
     """The name of the place that a message is about; None if it is about a monitor."""
-    extra = None if isinstance(facts, Unreadable) else facts.get("extra")
-    place = (extra or {}).get("location")
+    place = ((readable(facts) or {}).get("extra") or {}).get("location")
     name = place.get("name") if isinstance(place, dict) else None
     return name if isinstance(name, str) else None
 

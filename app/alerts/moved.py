@@ -16,7 +16,7 @@ from app.alerts.words import count_of
 from app.db import writing
 from app.db.statements import as_stored, updating
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
-from app.db.types import Unreadable
+from app.db.types import readable
 
 log = logging.getLogger(__name__)
 
@@ -62,9 +62,8 @@ def store(channel: str, value: str, to: str, now: datetime) -> None:
 
 def _replaced(pairs: Any, old: list[str], new: list[str]) -> list[list[str]] | None:
     """These channels with ``new`` in the place of ``old``, each once; None without ``old``."""
-    if isinstance(pairs, Unreadable) or old not in (
-        stored_pairs := [list(pair) for pair in pairs or ()]
-    ):
+    stored = [list(pair) for pair in readable(pairs) or ()]
+    if old not in stored:
         return None
-    changed = dict.fromkeys(tuple(new if pair == old else pair) for pair in stored_pairs)
+    changed = dict.fromkeys(tuple(new if pair == old else pair) for pair in stored)
     return [list(pair) for pair in changed]

@@ -20,10 +20,11 @@ from sqlalchemy import BindParameter, ColumnElement, and_, insert, or_
 
 from app.access.tokens import keyed_hash
 from app.alerts.lanes import BURST_WAIT, GROUPED, Reason
-from app.alerts.recipients import NOBODY, Recipients, recipients_of
 from app.alerts.snapshots import behind_it, deployed_before, snapshot
 from app.alerts.targets import (
+    NOBODY,
     Hours,
+    Recipients,
     Source,
     Target,
     Targets,
@@ -33,6 +34,7 @@ from app.alerts.targets import (
     hours_of,
     log_unreadable,
     quiet_until,
+    recipients_of,
     source_ids,
     sources_text,
     targets_among,
@@ -265,7 +267,7 @@ def _rows(
             until = quiet_until(hours, [source.quiet for source in sources], now)
             row["sources"] = sources_text(sources)
             if on_hold := recipients.on_hold.get(row["lane"]):  # one digest covers both
-                row["sources"], until = on_hold.sources, on_hold.until
+                row["sources"], until = on_hold
             if until is not None and event not in NEVER_QUIET:
                 row["status"], row["reason"] = DeliveryStatus.HELD, Reason.QUIET_HOURS
                 row["next_attempt_at"] = until

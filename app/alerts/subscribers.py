@@ -78,30 +78,18 @@ def message(
     return row | {"subscriber_id": subscriber.id, "lane": f"subscriber-{subscriber.id}"}
 
 
-def ask_to_confirm(
-    session: AnySession, subscriber: SubscriberRow, page: StatusPageRow, now: datetime
-) -> None:
-    """Write the message that asks a new subscriber to confirm."""
-    token = make_token(Purpose.CONFIRM, page.id, subscriber.id, subscriber.digest, now)
-    _write_one(session, SubscriberEvent.CONFIRM, subscriber, page, now, {"token": token})
-
-
-def remind(
-    session: AnySession, subscriber: SubscriberRow, page: StatusPageRow, now: datetime
-) -> None:
-    """Write the message to somebody who subscribes again: they are subscribed already."""
-    _write_one(session, SubscriberEvent.KNOWN, subscriber, page, now, {})
-
-
-def _write_one(
+def answer(
     session: AnySession,
     event: SubscriberEvent,
     subscriber: SubscriberRow,
     page: StatusPageRow,
     now: datetime,
-    facts: Mapping[str, Any],
 ) -> None:
-    facts = {"page": page_facts(page), **facts}
+    """Write the message to somebody who subscribes: to confirm, or that they did before."""
+    facts: dict[str, Any] = {"page": page_facts(page)}
+    if event is SubscriberEvent.CONFIRM:
+        token = make_token(Purpose.CONFIRM, page.id, subscriber.id, subscriber.digest, now)
+        facts["token"] = token
     session.execute(insert(DeliveryRow), [message(event, subscriber, page.id, facts, now)])
     wakeups.note(session, heartbeats.WORKER)
 

@@ -1,5 +1,5 @@
 """The recipients of a monitor's alerts: its own channel values and those of its contacts, each
-once, with all of its sources (decision 13).
+once, with all of its sources (decision 13); and the people who were alerted to an incident.
 
 A channel value with several sources gets a message if one of them alone would.
 """
@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, select
+from sqlalchemy import BindParameter, bindparam, func, or_, select
+from sqlalchemy.orm import aliased
 
+from app.alerts.lanes import Reason
 from app.db import AnySession
 from app.db.cached import cached_for
-from app.db.statements import as_stored
-from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
-from app.db.types import Unreadable
-from app.records import CONTACT, Event, IncidentSeverity, MinSeverity, MonitorRef
+from app.db.statements import as_stored, is_among
+from app.db.tables import ContactRow, DeliveryRow, MonitorContactRow, MonitorRow
+from app.db.types import Unreadable, readable
+from app.records import CONTACT, DeliveryStatus, Event, IncidentSeverity, MinSeverity, MonitorRef
 from app.rules import quiet_hours
 from app.rules.quiet_hours import QuietHours
 from app.rules.unreadable import alerts_unreadable, channels_unreadable
@@ -84,7 +86,7 @@ def targets_of(session: AnySession, monitor: MonitorRow) -> Targets:
 def targets_among(monitor: Any, contacts: Contacts) -> Targets:
     """The targets of a monitor with these ``alerts``, whose contacts are read already."""
     targets: dict[Target, list[Source]] = defaultdict(list)
-    alerts = () if isinstance(monitor.alerts, Unreadable) else monitor.alerts or ()
+    alerts = readable(monitor.alerts) or ()
     for entry in in_order([tuple(pair) for pair in alerts], contacts):
         if isinstance(entry, ContactRow):
             source = _source(entry)
@@ -133,9 +135,7 @@ def contact_positions(alerts: Sequence[Any]) -> list[int]:
 
 def channels_of(contact: ContactRow) -> list[Target]:
     """The channel values of a contact; none if they cannot be read."""
-    if isinstance(contact.channels, Unreadable):
-        return []
-    return [(channel, value) for channel, value in contact.channels or ()]
+    return [(channel, value) for channel, value in readable(contact.channels) or ()]
 
 
 def log_unreadable(contact: ContactRow) -> None:
@@ -269,3 +269,110 @@ def quiet_until(
     ends = [None if hours is None else hours.until(now) for hours in sources]
     first_end = None if None in ends else min(filter(None, ends), default=None)
     return max(filter(None, (monitor_end, first_end)), default=None)
+
+
+# --- Who was alerted to an incident --------------------------------------------------------------
+#
+# A later message about an incident must not be sent before an outage that is on hold, nor besides
+# the digest. It would be if a contact was added, or changed its quiet hours, after the outage.
+
+# The events that say that an incident is open.
+OPEN_EVENTS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
+# Built once, because it is run for each incident that ends.
+_OPENINGS = (
+    select(
+        DeliveryRow.incident_id, DeliveryRow.lane, DeliveryRow.channel, DeliveryRow.value,
+        DeliveryRow.sources, DeliveryRow.status, DeliveryRow.next_attempt_at,
+    )
+    .where(
+        DeliveryRow.incident_id.in_(bindparam("ids", expanding=True)),
+        DeliveryRow.event.in_(OPEN_EVENTS),
+    )
+    .order_by(DeliveryRow.id)
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Recipients:
+    """The recipients of one incident, by lane. ``targets``: the channel values that alerts were
+    written for; None for one that cannot be read. ``sources``: the column of the same name, for
+    lanes with an alert that is not on hold. ``on_hold``: lanes whose alerts are all on hold,
+    with their sources and the end of their quiet hours.
+    """
+
+    targets: Mapping[str, Target | None]
+    sources: Mapping[str, str | None]
+    on_hold: Mapping[str, tuple[str | None, datetime]]
+
+
+NOBODY = Recipients({}, {}, {})
+
+
+def recipients_of(session: AnySession, incident_ids: Collection[int]) -> Mapping[int, Recipients]:
+    """The recipients who were alerted that each of these incidents is open."""
+    written: dict[int, list[Any]] = {id: [] for id in incident_ids}
+    for row in session.execute(_OPENINGS, {"ids": list(written)}) if written else ():
+        written[row.incident_id or 0].append(row)
+    return {id: _recipients(rows) for id, rows in written.items()}
+
+
+def _recipients(rows: Sequence[Any]) -> Recipients:
+    targets: dict[str, Target | None] = {}
+    sources: dict[str, str | None] = {}
+    on_hold: dict[str, tuple[str | None, datetime]] = {}
+    for row in rows:
+        targets[row.lane] = None if isinstance(row.value, Unreadable) else (row.channel, row.value)
+        if row.status == DeliveryStatus.HELD and row.next_attempt_at is not None:
+            on_hold[row.lane] = row.sources, row.next_attempt_at
+        else:
+            sources[row.lane] = row.sources
+    for lane in on_hold.keys() & sources:
+        del on_hold[lane]
+    return Recipients(targets, sources, on_hold)
+
+
+def notified_lanes(
+    session: AnySession, incident_ids: Collection[int]
+) -> Mapping[str, frozenset[int]]:
+    """For each lane, the incidents whose outage was delivered there, alone or in a burst."""
+    row = DeliveryRow
+    query = select(row.lane, row.incident_id).where(
+        is_among(row.incident_id, incident_ids),
+        row.event.in_(OPEN_EVENTS),
+        or_(row.status == DeliveryStatus.DELIVERED, row.reason == Reason.BURST),
+    )
+    return _grouped(session.execute(query))
+
+
+def unsent_openings(
+    session: AnySession, incident_ids: Collection[int]
+) -> Mapping[int, frozenset[str]]:
+    """For each of these incidents, the lanes in which its opening was given up without an attempt,
+    alone or in a grouped message, and has not been written again since.
+    """
+    if not incident_ids:
+        return {}
+    group = aliased(DeliveryRow)
+    openings = DeliveryRow.event == Event.INCIDENT_OPENED
+    newest = (
+        select(func.max(DeliveryRow.id))
+        .where(openings, DeliveryRow.incident_id.in_(incident_ids))
+        .group_by(DeliveryRow.incident_id, DeliveryRow.lane)
+    )
+    unsent = (
+        (row.status == DeliveryStatus.FAILED) & (row.reason == Reason.EXPIRED)
+        for row in (DeliveryRow, group)
+    )
+    query = (
+        select(DeliveryRow.incident_id, DeliveryRow.lane)
+        .outerjoin(group, group.id == DeliveryRow.covered_by)
+        .where(DeliveryRow.id.in_(newest), or_(*unsent))
+    )
+    return _grouped(session.execute(query))
+
+
+def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, frozenset[Any]]:
+    grouped: dict[Any, set[Any]] = defaultdict(set)
+    for key, value in pairs:
+        grouped[key].add(value)
+    return {key: frozenset(values) for key, values in grouped.items()}

@@ -77,6 +77,7 @@ CHORES_EVERY = timedelta(seconds=5)
 HEARTBEAT_SECONDS = 15.0
 RETRY_SECONDS = 1.0  # pause after a turn that failed
 STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
+TURN = "work on the outbox"  # for the log
 
 
 @dataclass
@@ -86,11 +87,6 @@ class _Attempt:
     claim: ClaimedDelivery
     answer: Answer
     text: str = ""  # the sent text, for the log
-
-
-@dataclass
-class StepResult:
-    failed: bool = False
 
 
 class Worker:
@@ -146,7 +142,7 @@ class Worker:
                 self.step(pause)
                 pause = self._pause
                 self.on_turn()
-                self._log.ended("turn")
+                self._log.ended(TURN)
             except Exception as fault:
                 # If the database is unavailable, the worker waits: a restart would not help. After
                 # other faults it does not call ``on_turn``: the watchdog restarts a stuck worker.
@@ -154,7 +150,7 @@ class Worker:
                     self.on_turn()
                     faults.tell(log, "The outbox cannot be read or written. Trying again.", fault)
                 else:
-                    self._failed("turn", "work on the outbox", fault)
+                    self._log_failed(TURN, fault)
                 stop.wait(RETRY_SECONDS)
                 pause = 0.0
 
@@ -294,10 +290,10 @@ class Worker:
         claimed: list[ClaimedDelivery] = []
         for lane in names:
             turn = claims.LaneTurn(waits=True)  # a lane that fails is skipped for a second
-            with self._isolated(f"send in lane {lane}", db.session) as step:
+            with self._isolated(f"send in lane {lane}", db.session) as raised:
                 turn = claims.next_of_lane(db.session, lane, lanes.state(lane), now)
             lanes.stuck.discard(lane)
-            if step.failed and not claims.give_up_failing(db.session, lane, now):
+            if raised and not claims.give_up_failing(db.session, lane, now):
                 lanes.stuck.add(lane)
             claimed += [turn.claim] if turn.claim is not None else []
             if turn.waits:
@@ -326,8 +322,8 @@ class Worker:
         waiting = subscribers.waiting(db.session, now)
         db.session.rollback()
         for id in waiting:
-            step = self._isolated(f"tell the subscribers of update {id}", None)
-            with step, writing() as session:
+            apart = self._isolated(f"tell the subscribers of update {id}", None)
+            with apart, writing() as session:
                 written += subscribers.write(session, id, now)
         return written > 0
 
@@ -354,43 +350,39 @@ class Worker:
         lanes = self._lanes_of(claim)
         failed_before = not lanes.state(claim.lane).last_ok or claim.tries > 0
         lanes.note(claim.lane, answer, now)
-        with self._isolated("store the outcome of a message", db.session) as step:
+        with self._isolated("store the outcome of a message", db.session) as raised:
             outcome = outcome_of(claim, answer, now)
             claims.store(db.session, claim, outcome, now, attempt.text)
             if answer.ok and failed_before:
                 claims.retry_soon(db.session, claim.lane, now)
             subscribers.apply_answer(db.session, claim, answer, now)
-        if step.failed:  # otherwise the message would be sent again and again
+        if raised:  # otherwise the message would be sent again and again
             reason = _("Its outcome could not be stored. The answer: %(text)s", text=answer.text)
             claims.give_up(db.session, claim.id, reason)
 
     @contextmanager
-    def _isolated(self, what: str, session: AnySession | None) -> Iterator[StepResult]:
-        """A step whose exception is logged and stops no other step. Its writes in the transaction
-        of ``session`` are rolled back; without a session, the step opens its transactions itself.
-        An error of an unavailable database is raised, because it is not the step's fault.
+    def _isolated(self, what: str, session: AnySession | None) -> Iterator[list[Exception]]:
+        """A step whose exception is logged and stops no other step; the list has it afterwards.
+        The writes of the step in the transaction of ``session`` are rolled back; without a
+        session, the step opens its transactions itself. An error of an unavailable database is
+        raised, because it is not the step's fault.
         """
-        step = StepResult()
+        raised: list[Exception] = []
         try:
             with nullcontext() if session is None else session.begin_nested():
-                yield step
+                yield raised
             self._log.ended(what)
         except Exception as fault:
             if session is None:
                 db.session.rollback()
             if passes(fault):
                 raise
-            step.failed = True
-            self._failed(what, what, fault)
+            raised.append(fault)
+            self._log_failed(what, fault)
 
-    def _failed(self, topic: str, what: str, fault: Exception) -> None:
-        self._log.error(
-            "The worker could not %s.",
-            what,
-            topic=topic,
-            cause=f"{type(fault).__name__}: {fault}",
-            exc_info=fault,
-        )
+    def _log_failed(self, what: str, fault: Exception) -> None:
+        cause = f"{type(fault).__name__}: {fault}"
+        self._log.error("The worker could not %s.", what, topic=what, cause=cause, exc_info=fault)
 
     # --- Heartbeat and end
 

@@ -152,7 +152,7 @@ class PlannedLoop(CheckLoop):
         self._plan, self._clock = plan, clock
         self._ahead = self._clock_ahead()  # changes when the clock is set
         self._was_down = False  # whether the network was down when the plan was last notified
-        self._rate = Rate()
+        self._counts: deque[tuple[float, int]] = deque()  # of checks, by time (monotonic)
 
     def start_due(self, limit: int = AT_ONCE, without: Collection[int] = ()) -> list[Job]:
         """Start the due checks, except of monitors in ``without``; returns their jobs."""
@@ -191,23 +191,12 @@ class PlannedLoop(CheckLoop):
         self._plan.set_network(not self._was_down, self._clock())
 
     def per_minute(self, clock: float) -> int:
-        """How many checks were made in the last minute. ``clock``: monotonic, in seconds."""
-        return self._rate.per_minute(clock, self.made)
-
-
-class Rate:
-    """How many checks were made in the last minute."""
-
-    def __init__(self) -> None:
-        self._counts: deque[tuple[float, int]] = deque()
-
-    def per_minute(self, clock: float, count: int) -> int:
-        """Checks a minute, after ``count`` checks in all. ``clock``: monotonic, in seconds. In the
+        """How many checks were made in the last minute. ``clock``: monotonic, in seconds. In the
         first minute it is the number of checks since the start: the first checks come together,
         and the next ones an interval later.
         """
-        self._counts.append((clock, count))
+        self._counts.append((clock, self.made))
         while len(self._counts) > 1 and self._counts[1][0] <= clock - WINDOW_SECONDS:
             self._counts.popleft()
         since, earlier_count = self._counts[0]
-        return round((count - earlier_count) * 60 / max(WINDOW_SECONDS, clock - since))
+        return round((self.made - earlier_count) * 60 / max(WINDOW_SECONDS, clock - since))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from sqlalchemy import or_, select, update
 
@@ -103,36 +102,26 @@ def ask(domain: str, look_up: Callable[[str], DomainExpiry]) -> None:
 
 def alert_expiring(now: datetime) -> int:
     """Alert to domains that expire soon, once for each monitor and date; returns how many."""
-    ids = [expiring.monitor.id for expiring in _expiring(db.session, now)]
+    ids = [alert.monitor.id for alert, _dates in _due(db.session, now)]
     if not ids:
         return 0
     with writing() as session:
         lock_states(session, ids)
-        due = [expiring for expiring in _expiring(session, now) if expiring.monitor.id in ids]
-        for expiring in due:
-            facts = {
-                name: getattr(expiring, name) for name in ("expires_at", "days_left", "domain")
-            }
-            alert = Alert(Event.DOMAIN_EXPIRING, expiring.monitor, extra=facts)
-            enqueue(session, [alert], now)
+        due = [pair for pair in _due(session, now) if pair[0].monitor.id in ids]
+        enqueue(session, [alert for alert, _dates in due], now)
+        for alert, dates in due:
             session.execute(
                 update(MonitorStateRow)
-                .where(MonitorStateRow.monitor_id == expiring.monitor.id)
-                .values(alerted_domain_dates=expiring.alerted)
+                .where(MonitorStateRow.monitor_id == alert.monitor.id)
+                .values(alerted_domain_dates=dates)
             )
     return len(due)
 
 
-class _Expiring(NamedTuple):
-    monitor: MonitorRow
-    domain: str
-    expires_at: datetime
-    days_left: int
-    alerted: str  # all dates that people were alerted to, this one included
-
-
-def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
-    """The alerts about the expiry of a domain that are due now."""
+def _due(session: AnySession, now: datetime) -> list[tuple[Alert, str]]:
+    """The alerts about the expiry of a domain that are due now, each with all dates that people
+    were alerted to, its own included.
+    """
     state = MonitorStateRow
     rows = session.execute(
         select(MonitorRow, state.domain, state.alerted_domain_dates, DomainRow.expires_at)
@@ -157,8 +146,9 @@ def _expiring(session: AnySession, now: datetime) -> list[_Expiring]:
             continue
         if windows.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
             continue  # the alert is sent later, when neither applies any more
-        alerted = with_alerted(alerted, f"{expires:%Y-%m-%d}")
-        due.append(_Expiring(monitor, domain, expires, days, alerted))
+        facts = {"expires_at": expires, "days_left": days, "domain": domain}
+        alert = Alert(Event.DOMAIN_EXPIRING, monitor, extra=facts)
+        due.append((alert, with_alerted(alerted, f"{expires:%Y-%m-%d}")))
     return due
 
 

@@ -8,13 +8,13 @@ Needs an application context.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
 
-from app.db import db, journal, places, writing
+from app.db import db, journal, places
 from app.db.tables import AssignmentRow, MonitorRow, PlaceRow
 from app.engine import recorder
 from app.engine.recorder import evidence
@@ -73,16 +73,15 @@ def places_of(monitor_id: int, now: datetime) -> Sequence[CheckingPlace]:
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """A request to places for a check. ``since``: when each was asked, by its id. ``began`` and
-    ``until``: when the wait begins and ends (monotonic).
+    """A request to places for a check. ``since``: when each was asked, by its id. ``began``: when
+    the wait for ``seconds`` begins (monotonic).
     """
 
     monitor_id: int
     places: Sequence[CheckingPlace]
     since: Mapping[int, datetime]
-    patience: timedelta
+    seconds: float
     began: float
-    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +98,8 @@ class PlaceAnswers:
 def ask(spec: CheckSpec, checking_places: Sequence[CheckingPlace], now: datetime) -> CheckRequest:
     """Ask these places for a check. Raises NotFound."""
     monitor_id, seconds = spec.monitor_id or 0, spec.timeout + WAIT_SECONDS
-    patience = timedelta(seconds=seconds)
-    since = _asked(monitor_id, [place.id for place in checking_places], now, patience)
-    began = time.monotonic()
-    return CheckRequest(monitor_id, checking_places, since, patience, began, began + seconds)
-
-
-def _asked(
-    monitor_id: int, ids: Collection[int], now: datetime, patience: timedelta
-) -> dict[int, datetime]:
-    with writing() as session:
-        return recorder.ask(session, monitor_id, ids, now, patience)
+    since = recorder.ask(monitor_id, [place.id for place in checking_places], now, seconds)
+    return CheckRequest(monitor_id, checking_places, since, seconds, time.monotonic())
 
 
 def wait(request: CheckRequest) -> PlaceAnswers:
@@ -124,14 +114,14 @@ def wait(request: CheckRequest) -> PlaceAnswers:
     while True:
         now = datetime.now(UTC)
         if not all(is_fresh(since[id], now) for id in missing):
-            since |= _asked(request.monitor_id, missing, now, request.patience)
+            since |= recorder.ask(request.monitor_id, missing, now, request.seconds)
         brought = journal.first_since(request.monitor_id, {id: since[id] for id in missing}, now)
         results |= {id: evidence.asked(db.session, result) for id, result in brought.items()}
         db.session.rollback()  # waiting must not hold a connection
         missing -= results.keys()
         clock = time.monotonic()
         silent = signs.silent(clock) if missing else {}
-        if missing <= silent.keys() or clock > request.until:
+        if missing <= silent.keys() or clock - request.began > request.seconds:
             return PlaceAnswers(results, silent, clock - request.began)
         time.sleep(LOOK_SECONDS)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -24,9 +23,9 @@ from app.alerts.words import count_of
 from app.db import AnySession, db, places, writing
 from app.db.assignments import AT_ONCE
 from app.db.latest import last_moment
-from app.db.places import MIN_SILENCE, PlaceSigns
+from app.db.places import MIN_SILENCE
 from app.db.settings import setting, store_setting
-from app.db.statements import rows_changed, updating
+from app.db.statements import pieces, rows_changed, updating
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, PlaceRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
@@ -41,6 +40,7 @@ log = logging.getLogger(__name__)
 _MONITORS: Any = MonitorRow.__table__
 _STATES: Any = MonitorStateRow.__table__
 _RESULTS: Any = ResultRow.__table__
+_PLACES: Any = PlaceRow.__table__
 _SHOWN = (
     _MONITORS.c.paused.is_(False),
     _STATES.c.verdict.is_not(None),
@@ -93,13 +93,12 @@ def act_on_silence(now: datetime, watching_since: datetime, notifying_since: dat
     unknown. ``watching_since``: when this process began to watch. ``notifying_since``: since when
     messages could be sent; people are notified of a place that is silent for long enough after it.
     """
-    rows = db.session.scalars(select(PlaceRow).order_by(PlaceRow.id)).all()
+    rows = db.session.execute(select(_PLACES).order_by(_PLACES.c.id)).all()
     signs = places.signs_of(rows, now)
     work = places.work_without_results(signs, now)
     states_now = places.states_of(signs, now, work=work)
     online = {id for id, state in states_now.items() if state is PlaceState.ONLINE}
     states = places.states_of(signs, now, watching_since, work)
-    all_places = [_Place(row.id, row.name, row.label, signs[row.id]) for row in rows]
     # The silence of a place without monitors has no effect.
     silent = {id for id, state in states.items() if state is PlaceState.SILENT} & work.keys()
     to_report = silent & {
@@ -107,7 +106,7 @@ def act_on_silence(now: datetime, watching_since: datetime, notifying_since: dat
         for id, state in places.states_of(signs, now, notifying_since, work).items()
         if state is PlaceState.SILENT
     }
-    titles = {place.id: place.label or place.name for place in all_places}
+    titles = {place.id: place.label or place.name for place in rows}
     dead_places = silent | {id for id, state in states.items() if state is PlaceState.NEVER_SEEN}
     grace_is_over = now - watching_since >= GRACE
     unchecked_monitors = _without_result(db.session, now) if grace_is_over else []
@@ -115,23 +114,19 @@ def act_on_silence(now: datetime, watching_since: datetime, notifying_since: dat
     if silent:
         unchecked |= _only_from(dead_places)
     db.session.rollback()
-    for place in all_places:
-        if place.id in to_report and place.signs.silent_at is None:
-            _notify_change(place, Event.LOCATION_SILENT, dead_places, now)
-        elif place.id in online and place.signs.silent_at is not None:
-            _notify_change(place, Event.LOCATION_ONLINE, dead_places, now)
-    _store_notice([titles[place.id] for place in all_places if place.id in silent], now)
+    for place in rows:
+        of_place = signs[place.id]
+        if place.id in to_report and of_place.silent_at is None:
+            _notify_change(place, Event.LOCATION_SILENT, of_place.result_at, dead_places, now)
+        elif place.id in online and of_place.silent_at is not None:
+            _notify_change(place, Event.LOCATION_ONLINE, of_place.silent_since, dead_places, now)
+    # The notice that every page shows while places are silent.
+    listed = ", ".join(titles[place.id] for place in rows if place.id in silent) or None
+    if setting(Notice.PLACES_SILENT) != listed:
+        store_setting(Notice.PLACES_SILENT, listed, now)
     causes = {id: _cause(ids, titles) for id, ids in unchecked.items()}
     checked = partial(_checked_meanwhile, now, set(unchecked_monitors), dead_places)
     recorder.show_unknown(causes, now, checked)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    id: int
-    name: str
-    label: str | None
-    signs: PlaceSigns
 
 
 def _without_result(
@@ -173,9 +168,8 @@ def _checked_meanwhile(
 
 def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
     by_monitor: dict[int, list[int]] = {}
-    for start in range(0, len(ids), AT_ONCE):
-        part = AssignmentRow.monitor_id.in_(ids[start : start + AT_ONCE])
-        by_monitor |= _places_of_each(select(AssignmentRow.monitor_id).where(part))
+    for part in pieces(ids, AT_ONCE):
+        by_monitor |= _places_of_each(part)
     return by_monitor
 
 
@@ -221,14 +215,13 @@ def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
 
 
 def _notify_change(
-    place: _Place, event: Event, dead_places: Collection[int], now: datetime
+    place: Any, event: Event, since: datetime | None, dead_places: Collection[int], now: datetime
 ) -> None:
-    """Write the messages about a place that is silent or back, once. Monitors that are checked only
-    from ``dead_places`` are unknown because of them.
+    """Write the messages about a place that is silent or back, once. ``since``: the last result
+    before the silence. Monitors that are checked only from ``dead_places`` are unknown because of
+    them.
     """
     silent = event is Event.LOCATION_SILENT
-    # Both messages give the last result before the silence.
-    since = place.signs.result_at if silent else place.signs.silent_since
     is_new = PlaceRow.silent_at.is_(None) if silent else PlaceRow.silent_at.is_not(None)
     with writing() as session:
         change = (
@@ -252,10 +245,3 @@ def _notify_change(
         messages = outbox.notify_of_place(session, event, facts, now)
     what = "is silent" if silent else "is back"
     log.warning("The place %s %s: %s.", place.name, what, count_of(messages, "message"))
-
-
-def _store_notice(titles: Sequence[str], now: datetime) -> None:
-    """Store the notice that every page shows while places are silent."""
-    listed = ", ".join(titles) or None
-    if setting(Notice.PLACES_SILENT) != listed:
-        store_setting(Notice.PLACES_SILENT, listed, now)

@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
+from operator import attrgetter
 
 from app.judge.verdict import (
     MIN_COVER_S,
@@ -353,11 +354,4 @@ def _difference(
     return Step.NONE, None
 
 
-def _progress(state: State) -> tuple[object, ...]:
-    return (
-        state.failing_since,
-        state.failures,
-        state.recovering_since,
-        state.started_at,
-        state.behind,
-    )
+_progress = attrgetter("failing_since", "failures", "recovering_since", "started_at", "behind")

@@ -70,7 +70,7 @@ def ask(box: Outbox, subscriber: int) -> None:
     with box.app.app_context(), writing() as session:
         row = session.get_one(SubscriberRow, subscriber)
         page = session.get_one(StatusPageRow, row.status_page_id)
-        subscribers.ask_to_confirm(session, row, page, box.clock.now)
+        subscribers.answer(session, SubscriberEvent.CONFIRM, row, page, box.clock.now)
 
 
 # --- Mails ----------------------------------------------------------------------------------------

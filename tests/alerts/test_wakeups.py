@@ -20,6 +20,7 @@ from app.alerts.worker import Worker
 from app.config import Settings
 from app.db import changes, db, heartbeats, wakeups, writing
 from app.db.tables import StatusPageRow, SubscriberRow
+from app.records import SubscriberEvent
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, Reply
 from tests.factories import make_delivery, make_monitor
@@ -60,12 +61,12 @@ def woken(core: Flask) -> Iterator[Woken]:
         source.close()
 
 
-def _subscribe(box: Outbox, send: Callable[..., None]) -> None:
+def _subscribe(box: Outbox, event: SubscriberEvent) -> None:
     page = Pages(box.app).page(now=box.clock.now)
     id = Pages(box.app).subscriber(page, "email", "ada@example.org", now=box.clock.now)
     with box.app.app_context(), writing() as session:
         row, of_page = session.get_one(SubscriberRow, id), session.get_one(StatusPageRow, page)
-        send(session, row, of_page, box.clock.now)
+        subscribers.answer(session, event, row, of_page, box.clock.now)
 
 
 def _post(box: Outbox) -> None:
@@ -101,10 +102,10 @@ WRITES: dict[str, tuple[Callable[[Outbox], object], set[str]]] = {
     "a retry by hand": (_retry, {WORKER}),
     "a post with subscribers": (_post, {WORKER}),
     "a subscription to confirm": (
-        lambda box: _subscribe(box, subscribers.ask_to_confirm),
+        lambda box: _subscribe(box, SubscriberEvent.CONFIRM),
         {WORKER},
     ),
-    "a second subscription": (lambda box: _subscribe(box, subscribers.remind), {WORKER}),
+    "a second subscription": (lambda box: _subscribe(box, SubscriberEvent.KNOWN), {WORKER}),
     "the networks of checks": (_allow, {CHECKER}),
     "a heartbeat": (lambda box: _write_heartbeat(box.app), set()),
 }

@@ -28,8 +28,7 @@ from app.checks.expiry.registry import NoAnswer
 from app.checks.prober import Prober
 from app.config import Settings
 from app.engine.agent.buffer import Buffer
-from app.engine.agent.clock import Clock
-from app.engine.agent.link import ServerLink
+from app.engine.agent.link import Clock, ServerLink
 from app.errors import Unavailable
 from app.net.canary import ask
 from app.net.client import ConnectionFailed, Network

@@ -28,8 +28,8 @@ from app.db.types import from_ms, to_ms
 from app.engine.agent import link as links
 from app.engine.agent.agent import Agent, RefusedChecks
 from app.engine.agent.buffer import Buffer, MadeResult
-from app.engine.agent.clock import Clock, uptime
 from app.engine.agent.faults import Later
+from app.engine.agent.link import Clock, uptime
 from app.engine.plan import Job
 from app.engine.schedule import Standing, last_scheduled
 from app.errors import Conflict
@@ -933,6 +933,6 @@ def test_setting_this_machines_clock_does_not_change_the_servers_time(monkeypatc
     clock, real = Clock(), time.time
     at = datetime.now(UTC)
     clock.measure(uptime(), 0.0, at, at)
-    monkeypatch.setattr("app.engine.agent.clock.time.time", lambda: real() - 3600)
+    monkeypatch.setattr("app.engine.agent.link.time.time", lambda: real() - 3600)
     assert abs(clock.now() - datetime.now(UTC)) < timedelta(seconds=5)
     assert clock.offset.total_seconds() == pytest.approx(3600, abs=5)

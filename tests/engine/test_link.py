@@ -17,9 +17,8 @@ from app.codec.sealing import ABOUT_ASSIGNED, new_private_key, public_key_of, se
 from app.engine.agent import assigned_file
 from app.engine.agent import link as links
 from app.engine.agent.buffer import Buffer, MadeResult
-from app.engine.agent.clock import Clock
 from app.engine.agent.faults import Foreign
-from app.engine.agent.link import AssignedNews, Greeted, ServerLink, StandingsNews
+from app.engine.agent.link import AssignedNews, Clock, Greeted, ServerLink, StandingsNews
 from app.net.client import Network
 from app.net.hosts import SystemNames
 from app.net.policy import Policy

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import signal
-from contextlib import closing
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from unittest.mock import Mock
@@ -83,13 +83,21 @@ def test_garbage_is_refused(sealed):
         broker.Receiver(BatchKey(KEY), "a", dated="at", plural="Batches").open(sealed, NOW)
 
 
-def test_a_message_is_remembered_for_as_long_as_a_copy_would_count():
-    once = broker.NonceCache()
-    assert once.take(b"a", 0)
-    assert once.take(b"b", 50)
-    assert not once.take(b"a", broker.REMEMBERED_SECONDS - 1)
-    assert once.take(b"a", broker.REMEMBERED_SECONDS + 1)
-    assert not once.take(b"b", broker.REMEMBERED_SECONDS + 2)
+def test_a_message_is_remembered_for_as_long_as_a_copy_would_count(monkeypatch):
+    clock, key = Mock(return_value=0.0), BatchKey(KEY)
+    monkeypatch.setattr(broker, "TTLCache", partial(TTLCache, timer=clock))
+    receiver = broker.Receiver(key, "a", dated="at", plural="Batches")
+    a, b = (key.seal({"at": NOW.isoformat()}, "a") for _ in range(2))
+    for message, seconds, is_new in (
+        (a, 0, True),
+        (b, 50, True),
+        (a, broker.REMEMBERED_SECONDS - 1, False),
+        (a, broker.REMEMBERED_SECONDS + 1, True),
+        (b, broker.REMEMBERED_SECONDS + 2, False),
+    ):
+        clock.return_value = float(seconds)
+        with nullcontext() if is_new else pytest.raises(broker.MessageRefused):
+            receiver.open(message, NOW)
     assert broker.REMEMBERED_SECONDS < broker.RETENTION_SECONDS, "the claim of a batch outlives it"
 
 

@@ -9,34 +9,35 @@ from datetime import timedelta
 from app.engine import checker as checkers
 from app.engine.carriers import ProberReport, RemoteNetwork
 from app.engine.checker import Checker
-from app.engine.checking import CheckLoop, Rate
+from app.engine.checking import CheckLoop, PlannedLoop
+from app.engine.plan import Plan
 from app.engine.schedule import Claim
 from app.records import PageQuery
 from app.stores import current_store
-from tests.factories import make_outcome
+from tests.factories import make_outcome, now
+
+
+def rates(made: dict[int, int]) -> list[int]:
+    """The checks a minute by the number of checks that were made by each time (s)."""
+    checks, counted = PlannedLoop(None, Plan(timedelta()), now), []
+    for seconds, checks.made in made.items():
+        counted.append(checks.per_minute(seconds))
+    return counted
 
 
 def test_the_rate_is_that_of_the_last_minute():
-    rate = Rate()
-    assert rate.per_minute(0, 0) == 0
-    assert rate.per_minute(30, 15) == 15
-    assert rate.per_minute(60, 30) == 30
-    assert rate.per_minute(90, 75) == 60
-    assert rate.per_minute(150, 75) == 0
+    made = {0: 0, 30: 15, 60: 30, 90: 75, 150: 75}
+    assert rates(made) == [0, 15, 30, 60, 0]
 
 
 def test_the_first_checks_after_a_start_are_not_extrapolated():
     """All monitors that were never checked are checked at once; the next check is in a minute."""
-    rate = Rate()
-    rate.per_minute(0, 0)
-    assert [rate.per_minute(seconds, 3) for seconds in (12, 25, 59)] == [3, 3, 3]
+    assert rates({0: 0, 12: 3, 25: 3, 59: 3}) == [0, 3, 3, 3]
 
 
 def test_a_window_that_is_longer_than_a_minute_counts_in_part():
     """While the database was away, nobody asked."""
-    rate = Rate()
-    rate.per_minute(0, 0)
-    assert rate.per_minute(300, 50) == 10
+    assert rates({0: 0, 300: 50}) == [0, 10]
 
 
 def test_a_check_that_was_not_made_does_not_count():

@@ -178,7 +178,7 @@ def test_a_checker_elsewhere_makes_one_check_for_two_clicks(app, settings, monke
             assert first == second
             assert (first.location, first.verdict) == ("hq", Verdict.UP)
             assert len(stored(app, monitor.id)) == 2
-            monkeypatch.setattr("app.engine.recorder.asking.SAME_REQUEST", timedelta(0))
+            monkeypatch.setattr("app.engine.recorder.assigned.SAME_REQUEST", timedelta(0))
             assert click(0).id != first.id
             assert len(stored(app, monitor.id)) == 3
 
@@ -344,7 +344,7 @@ def test_two_at_once_share_the_check_that_is_made_here(app, monkeypatch):
 
 def test_who_asks_again_while_a_place_is_awaited_gets_new_checks_of_the_others(app, monkeypatch):
     """The places that have answered the first request are asked again, and so is this server."""
-    monkeypatch.setattr("app.engine.recorder.asking.SAME_REQUEST", timedelta(0))
+    monkeypatch.setattr("app.engine.recorder.assigned.SAME_REQUEST", timedelta(0))
     near, _token = place(app, "near", last_sign=now())
     dead, _token = place(app, "dead", last_sign=now())
     with closing(Listener(serve)) as site:
@@ -435,7 +435,7 @@ def test_a_place_whose_check_lasts_is_waited_for_while_it_is_heard(app):
     monitor = make_monitor(app, places=[id], timeout=60)
     with app.app_context():
         heard = elsewhere.places_of(monitor.id, now())
-        request = elsewhere.CheckRequest(monitor.id, heard, {id: now()}, 70 * SECOND, 100.0, 170.0)
+        request = elsewhere.CheckRequest(monitor.id, heard, {id: now()}, 70.0, 100.0)
         signs = elsewhere._Signs(request)
 
         def silent(seconds):
@@ -473,8 +473,8 @@ def test_places_are_asked_again_if_the_clock_is_set_while_they_are_waited_for(
 
 def request(app, monitor_id, place_id, patience, moment):
     """Ask the place for a check; returns when that was asked."""
-    with app.app_context(), writing() as session:
-        return recorder.ask(session, monitor_id, [place_id], moment, patience)[place_id]
+    with app.app_context():
+        return recorder.ask(monitor_id, [place_id], moment, patience.total_seconds())[place_id]
 
 
 def test_who_asks_while_another_waits_gets_the_same_check(app, oslo, of_oslo):
@@ -543,8 +543,8 @@ def test_a_result_that_was_there_before_the_request_is_no_answer(app, oslo, of_o
         assert before < at <= before + SECOND
         record(app, of_oslo, "oslo", before + SECOND, "down")
         assert clicks.result(60).verdict is Verdict.DOWN
-    with app.app_context(), writing() as session:
-        again = recorder.ask(session, of_oslo, [oslo], now(), 40 * SECOND)[oslo]
+    with app.app_context():
+        again = recorder.ask(of_oslo, [oslo], now(), 40)[oslo]
     assert again > before + SECOND, "seconds later it is no double click"
 
 

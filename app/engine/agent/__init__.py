@@ -5,7 +5,6 @@ the server is out of reach, checks continue and their results wait on disk.
 
     agent          the loop: schedule, prober, results
     buffer         results that the server has not confirmed yet
-    link           the requests to the server, on a separate thread
+    link           the requests to the server, on a separate thread, and its time
     assigned_file  the monitors, for a start while the server is away
-    clock          the server's time
 """

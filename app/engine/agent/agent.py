@@ -21,8 +21,7 @@ from app.codec.values import Json, MalformedData, moment, must, object_, own_id,
 from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
 from app.engine.agent.buffer import Buffer, InUse, MadeResult
-from app.engine.agent.clock import Clock
-from app.engine.agent.link import AssignedNews, Greeted, ServerLink, StandingsNews
+from app.engine.agent.link import AssignedNews, Clock, Greeted, ServerLink, StandingsNews
 from app.engine.carriers import Finished
 from app.engine.checking import (
     MIN_PAUSE_SECONDS,

@@ -1,7 +1,7 @@
 """The only writer of results, states and incidents, and of the alerts that they cause.
 
 ``record`` (checks on request), ``record_claimed`` (checks of the schedule), ``record_late`` (checks
-of an agent that was offline) and ``show_unknown`` open their transactions themselves, and
+of an agent that was offline), ``ask`` and ``show_unknown`` open their transactions themselves, and
 ``remind`` opens one for each reminder. All other functions are called inside
 ``app.db.writing()``, so that a store can change a monitor's fields in the same transaction:
 
@@ -18,7 +18,7 @@ results of a checker that change nothing. Each change of a monitor is noted in t
 """
 
 from app.engine.recorder.alerting import remind
-from app.engine.recorder.asking import ask
+from app.engine.recorder.assigned import ask
 from app.engine.recorder.incidents_by_hand import change_incident, create_incident, delete_incident
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (

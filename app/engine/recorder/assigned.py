@@ -1,22 +1,25 @@
-"""The assignments of a monitor to its places: the newest result of each, and the scheduled time
-of its check.
+"""The assignments of a monitor to its places: the newest result of each, the scheduled time of its
+check, and requests for a check now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, update
+from sqlalchemy import bindparam, func, select, update
 
-from app.db import AnySession, assignments, latest
-from app.db.tables import AssignmentRow
-from app.db.types import from_ms
-from app.engine.schedule import Standing, last_scheduled
+from app.db import AnySession, assignments, latest, writing
+from app.db.statements import updating
+from app.db.tables import AssignmentRow, ResultRow
+from app.db.types import from_ms, to_ms
+from app.engine.recorder.rows import lock
+from app.engine.schedule import REQUEST_LASTS, Standing, last_scheduled
 from app.judge.verdict import Rules, Vote
 from app.records import Cause, Result, Verdict
+from app.rules.clocks import believable
 
 _ASSIGNMENTS = AssignmentRow.__table__
 _WRITTEN = ("generation", "scheduled_at", "checked_at", "verdict", "blind", "failures")
@@ -162,3 +165,62 @@ def write(session: AnySession, assigned: Sequence[MonitorAssignments]) -> None:
         session.execute(_WRITE, rows)
     for monitor in assigned:
         monitor.unwritten = False
+
+
+# --- Requests for a check
+
+# Requests within this time, such as a double click, get the same check.
+SAME_REQUEST = timedelta(seconds=1)
+
+
+def ask(
+    monitor_id: int, places: Collection[int], now: datetime, seconds: float
+) -> dict[int, datetime]:
+    """Ask these places of a monitor for a check, for which somebody waits so many ``seconds``, in a
+    transaction of its own. Returns when each was asked: ``now``, or the time of an earlier request,
+    which this one joins. Raises NotFound.
+
+    If the clock of a place is ahead, the time is just after its last result: otherwise that result
+    would count as the answer, and the place would make no check.
+    """
+    row, patience = AssignmentRow, timedelta(seconds=seconds)
+    of_monitor = row.monitor_id == monitor_id
+    with writing() as session:
+        lock(session, monitor_id)  # the change feed names the monitor, and each place reads its row
+        stored = session.execute(
+            select(row.location_id, row.asked_at, row.checked_at).where(
+                of_monitor, row.location_id.in_(places)
+            )
+        )
+        asked = {
+            place: asked_at
+            for place, asked_at, checked_at in stored
+            if asked_at is not None and _is_joined(asked_at, checked_at, now, patience)
+        }
+        if not_asked := set(places) - asked.keys():
+            newest = session.scalar(  # if it is not before ``now``
+                select(func.max(ResultRow.at)).where(
+                    ResultRow.monitor_id == monitor_id,
+                    ResultRow.at.between(to_ms(now), latest.last_moment(now)),
+                    ResultRow.location_id.in_(not_asked),
+                )
+            )
+            # In whole milliseconds, as it is stored and compared
+            asked_at = from_ms(to_ms(now) if newest is None else newest + 1)
+            to_ask = updating(row).where(of_monitor, row.location_id.in_(not_asked))
+            session.execute(to_ask.values(asked_at=asked_at))
+            asked |= dict.fromkeys(not_asked, asked_at)
+    return asked
+
+
+def _is_joined(
+    asked_at: datetime, checked_at: datetime | None, now: datetime, patience: timedelta
+) -> bool:
+    """Whether the check of the last request to a place answers this request too. If it was not
+    made yet, the last request must stay valid for as long as this one waits.
+    """
+    if asked_at > believable(now):
+        return False
+    if checked_at is not None and checked_at >= asked_at:
+        return abs(now - asked_at) <= SAME_REQUEST
+    return now - asked_at <= min(patience, REQUEST_LASTS - patience)

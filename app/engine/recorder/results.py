@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import BindParameter, bindparam, select
 
 from app.access.actors import acting_as
-from app.alerts.recipients import unsent_openings
+from app.alerts.targets import unsent_openings
 from app.db import AnySession, changes, journal, latest, shards, writing
 from app.db.latest import lock_states
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow

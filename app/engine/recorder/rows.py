@@ -104,16 +104,13 @@ def confirm_pause() -> timedelta:
     return timedelta(seconds=settings.confirm_seconds)
 
 
+_STORED = (
+    "checked_at", "verdict", "status_since", "failing_since", "failures", "recovering_since",
+)  # fmt: skip
+
+
 def columns_of(state: State) -> dict[str, Any]:
-    return {
-        "checked_at": state.checked_at,
-        "verdict": state.verdict,
-        "status_since": state.status_since,
-        "failing_since": state.failing_since,
-        "failures": state.failures,
-        "recovering_since": state.recovering_since,
-        "behind_id": state.behind,
-    }
+    return {name: getattr(state, name) for name in _STORED} | {"behind_id": state.behind}
 
 
 def reset_confirmation(session: AnySession, row: MonitorStateRow) -> None:

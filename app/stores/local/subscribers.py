@@ -29,6 +29,7 @@ from app.records import (
     ObjectKind,
     StatusPage,
     Subscriber,
+    SubscriberEvent,
     SubscriberQuery,
     Visibility,
 )
@@ -156,7 +157,7 @@ class Subscribing:
         if row is not None and row.confirmed_at is not None:
             was_reminded = self.counters.count(f"subscribed:{page_id}:{mark[:32]}", DAY) > 1
             if channel == Channel.EMAIL and not was_reminded:
-                subscribers.remind(session, row, page, now)
+                subscribers.answer(session, SubscriberEvent.KNOWN, row, page, now)
             return
         if questions > QUESTIONS:
             return
@@ -164,7 +165,7 @@ class Subscribing:
             row = _insert(session, page_id, channel, target, mark, now)
         row.created_at = now  # it is kept as long as the newest link is valid
         session.flush()
-        subscribers.ask_to_confirm(session, row, page, now)
+        subscribers.answer(session, SubscriberEvent.CONFIRM, row, page, now)
 
 
 def _insert(

@@ -6,11 +6,13 @@ to it can stop checks.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from datetime import datetime, timedelta
 from typing import Any
 
 import redis
+from cachetools import TTLCache
 from celery import Celery
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError, ResponseError
@@ -20,6 +22,7 @@ from app.codec.sealing import NONCE_BYTES, BatchKey, Forged
 from app.config import PREFIX, SettingError, Settings
 from app.i18n import _
 from app.lasting import Lasting
+from app.rules.masking import raised_at
 
 TASK = "wakeful.checks"
 # Messages that are older are refused, so that a copy cannot be used later. The clocks of checker
@@ -142,8 +145,6 @@ FAULT_SECONDS = 3_600.0
 REFUSED_SECONDS = 60.0
 MAX_TEXT = 200
 
-Line = tuple[str, int]  # of a file
-
 
 class QueueFaults:
     """Logs the faults of one thread of the queue, without a flood.
@@ -162,7 +163,7 @@ class QueueFaults:
 
     def tell(self, fault: Exception) -> None:
         """Log an exception that ended a turn of the thread."""
-        topic = type(fault), _line(fault)
+        topic = raised_at(fault)
         if isinstance(fault, BROKER_FAULTS):
             words = _words(fault)
             self._log.error("The broker cannot be used (%s). Trying again.", words, cause=True)
@@ -184,15 +185,6 @@ def _words(fault: Exception) -> str:
     cause = fault.__cause__ or fault  # kombu hides it
     kind = type(cause).__name__
     return f"{kind}: {str(cause)[:MAX_TEXT]}" if isinstance(cause, ResponseError) else kind
-
-
-def _line(fault: Exception) -> Line:
-    """Where the exception was raised."""
-    trace, line = fault.__traceback__, ("", 0)
-    while trace is not None:
-        line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
-        trace = trace.tb_next
-    return line
 
 
 # --- Messages: encrypted and authenticated, fresh, and taken once. Somebody who controls the broker
@@ -223,7 +215,7 @@ class Receiver:
 
     def __init__(self, key: BatchKey, about: str, *, dated: str, plural: str) -> None:
         self._key, self._about, self._dated, self._plural = key, about, dated, plural
-        self._once = NonceCache()
+        self._taken: TTLCache[bytes, bool] = TTLCache(math.inf, REMEMBERED_SECONDS)
 
     def open(self, sealed: bytes, now: datetime) -> tuple[Any, timedelta]:
         """The message, and how far its time is ahead of ``now``. Raises MessageRefused."""
@@ -244,21 +236,8 @@ class Receiver:
                 " checker and of the prober differ."
             )
         # The nonce cannot be changed, and no two messages have the same.
-        if not self._once.take(sealed[:NONCE_BYTES], time.monotonic()):
+        nonce = sealed[:NONCE_BYTES]
+        if nonce in self._taken:
             raise MessageRefused(f"{self._plural} came a second time, and were dropped.")
+        self._taken[nonce] = True
         return message, at - now
-
-
-class NonceCache:
-    """The nonces of messages that were taken, for as long as a copy would be fresh."""
-
-    def __init__(self) -> None:
-        self._since: dict[bytes, float] = {}  # the oldest first
-
-    def take(self, nonce: bytes, now: float) -> bool:
-        """Remember the nonce, and return whether it is new. ``now`` is monotonic."""
-        while self._since and now - next(iter(self._since.values())) > REMEMBERED_SECONDS:
-            del self._since[next(iter(self._since))]
-        is_new = nonce not in self._since
-        self._since.setdefault(nonce, now)
-        return is_new
