@@ -24,7 +24,7 @@ from werkzeug import Request, Response
 from app import create_core
 from app.commands.restoring import Restored, restore
 from app.config import SettingError, Settings
-from app.db import db, heartbeats, schema, writing
+from app.db import db, liveness, schema, writing
 from app.db.tables import DeliveryRow, MonitorRow
 from app.errors import WakefulError
 from app.records import Channel, DeliveryStatus, Event
@@ -127,7 +127,7 @@ def test_what_has_ended_since_the_backup_stays_ended(app, same, tmp_path):
     with app.app_context():
         session = access.sessions.begin(person.id).session
         half, link = access.pending_logins.begin(person.id), access.recovery.make(person.id)
-        heartbeats.write("checker:there:1", now())
+        liveness.write("checker:there:1", now())
         path = back_up(app, tmp_path / "backup")
         access.sessions.end_all(person.id)
         db.session.remove()
@@ -138,7 +138,7 @@ def test_what_has_ended_since_the_backup_stays_ended(app, same, tmp_path):
         assert access.sessions.person(session) is None
         assert access.pending_logins.person(half) is None
         assert access.recovery.person(link) is None
-        assert heartbeats.newest() is None, "of processes of another machine"
+        assert liveness.newest() is None, "of processes of another machine"
 
 
 def test_no_file_is_left_of_a_backup_that_fails(core, tmp_path):
@@ -427,7 +427,7 @@ def test_a_database_in_use_is_not_replaced(core, same, tmp_path):
     path = back_up(core, tmp_path / "backup")
     with core.app_context():
         with writing():
-            heartbeats.write(heartbeats.process_name(heartbeats.CHECKER), now())
+            liveness.write(liveness.process_name(liveness.CHECKER), now())
         db.session.execute(select(func.count()).select_from(MonitorRow))  # an open connection
         with pytest.raises(WakefulError, match="Wakeful is running on this database"):
             restore_from(path, same, force=True)

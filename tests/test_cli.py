@@ -17,7 +17,7 @@ from app import create_core
 from app.alerts.worker import Worker
 from app.commands.cli import Utc
 from app.config import read
-from app.db import db, heartbeats
+from app.db import db, liveness
 from app.engine import silence, silence_watch
 from app.engine.checker import Checker
 from app.engine.silence_watch import SilenceWatch
@@ -219,7 +219,7 @@ def test_nothing_starts_with_another_secret_key_than_the_database_was_written_wi
 def test_the_alert_worker_looks_for_silence_once_no_checker_runs(type_, monkeypatch):
     """And goes on after a fault."""
     looks, tended = threading.Semaphore(0), threading.Semaphore(0)
-    look, name = SilenceWatch.look, heartbeats.process_name(heartbeats.CHECKER)
+    look, name = SilenceWatch.look, liveness.process_name(liveness.CHECKER)
 
     def counted(watch, at):
         look(watch, at)
@@ -234,14 +234,14 @@ def test_the_alert_worker_looks_for_silence_once_no_checker_runs(type_, monkeypa
             assert looks.acquire(timeout=30)
             assert looks.acquire(timeout=30)
             assert not tended.acquire(blocking=False), "the checker looks itself"
-            heartbeats.note_end(name, datetime.now(UTC))
+            liveness.note_end(name, datetime.now(UTC))
             assert tended.acquire(timeout=30)
             assert tended.acquire(timeout=30), "again, after the fault"
 
     type_("db", "upgrade")
     with access():
         now = datetime.now(UTC)
-        heartbeats.write(name, now, now, location="default")
+        liveness.write(name, now, now, location="default")
     monkeypatch.setattr(silence_watch, "EVERY_SECONDS", 0.02)
     monkeypatch.setattr(SilenceWatch, "look", counted)
     monkeypatch.setattr(silence, "act_on_silence", tend)

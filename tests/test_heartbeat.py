@@ -16,7 +16,7 @@ from app.commands.doctor import examine
 from app.commands.heartbeat import Heartbeat
 from app.db import connections, db, shards, writing
 from app.db.settings import store_setting
-from app.db.tables import DeliveryRow, HeartbeatRow, ShardRow
+from app.db.tables import DeliveryRow, ShardRow, SignOfLifeRow
 from app.records import Notice
 from app.stores import writable
 from tests.factories import make_monitor
@@ -82,15 +82,15 @@ class Here:
         with writing() as session:
             for part in ("checker", "worker"):
                 values = {"at": self.now, "last_check_at": self.now, "ended_at": None} | changed
-                session.merge(HeartbeatRow(name=f"{part}:here:1", **values))
+                session.merge(SignOfLifeRow(name=f"{part}:here:1", **values))
             shards.make(1)
             its = {"owner": "checker:here:1", "until": self.now + shards.LEASE}
             session.execute(sa.update(ShardRow).values(its))
 
     def change(self, name, **values):
         with writing() as session:
-            its = HeartbeatRow.name == f"{name}:here:1"
-            session.execute(sa.update(HeartbeatRow).where(its).values(values))
+            its = SignOfLifeRow.name == f"{name}:here:1"
+            session.execute(sa.update(SignOfLifeRow).where(its).values(values))
 
     def alert(self, age, *, delivered=None, subscriber=None):
         """An alert that was written so long ago. ``delivered``: and delivered so long ago."""
@@ -117,7 +117,9 @@ class Here:
 
     def never_start_worker(self):
         with writing() as session:
-            session.execute(sa.delete(HeartbeatRow).where(HeartbeatRow.name.startswith("worker:")))
+            session.execute(
+                sa.delete(SignOfLifeRow).where(SignOfLifeRow.name.startswith("worker:"))
+            )
 
     def break_database(self):
         with writing() as session:
@@ -245,8 +247,8 @@ def check(every):
 
 def test_a_running_checker_sends_it_again_and_again_until_it_is_stopped(here, receiver):
     with writing() as session:  # the test is the alert worker, and the only one
-        session.execute(sa.delete(HeartbeatRow))
-        worker = HeartbeatRow(name="worker:here:1", at=here.now + timedelta(seconds=9))
+        session.execute(sa.delete(SignOfLifeRow))
+        worker = SignOfLifeRow(name="worker:here:1", at=here.now + timedelta(seconds=9))
         session.merge(worker)
         session.execute(sa.delete(ShardRow))
         session.execute(sa.delete(DeliveryRow))

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from app.access import actors, audit, audited
 from app.config import Settings
-from app.db import db, heartbeats, wakeups, writing
+from app.db import db, liveness, wakeups, writing
 from app.db.settings import notices, store_setting, stored_setting, unreadable_settings
 from app.db.types import Unreadable, readable
 from app.errors import Conflict
@@ -45,7 +45,7 @@ class StoredSettings:
         with writing() as session:
             old = self.get(name)
             store_setting(name, value, self.clock())
-            wakeups.note(session, heartbeats.CHECKER)  # the networks of checks are a setting
+            wakeups.note(session, liveness.CHECKER)  # the networks of checks are a setting
             if name in audited.SETTINGS and actors.actor() is not None:
                 changes = audited.SETTINGS[name](old, value)
                 audit.changed(session, AuditedObject(ObjectKind.SETTING, None, name), changes)

@@ -10,7 +10,7 @@ from datetime import datetime
 from app.alerts.lanes import Reason
 from app.alerts.outbox import IS_ALERT, UNSCHEDULED, Alert, enqueue_for
 from app.alerts.targets import Source, Target, channels_of, targets_of, unreadable_sources
-from app.db import AnySession, heartbeats, wakeups, writing
+from app.db import AnySession, liveness, wakeups, writing
 from app.db.statements import locked
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
 from app.db.types import Unreadable
@@ -98,7 +98,7 @@ def retry(delivery_id: int, now: datetime) -> None:
         # A retry by hand is sent now: neither a burst nor flapping puts it on hold, and earlier
         # attempts do not lengthen its pauses.
         row.facts = {**row.facts, "by_hand": iso(now), "earlier_attempts": len(row.attempts or ())}
-        wakeups.note(session, heartbeats.WORKER)
+        wakeups.note(session, liveness.WORKER)
 
 
 def _alert(session: AnySession, delivery_id: int) -> DeliveryRow:

@@ -427,7 +427,7 @@ class Lanes:
     ``busy``: lanes with a message that is being sent, at most ``max_busy``. At most half of them
     are lanes whose last attempt failed, so that hanging services leave threads free. ``stuck``:
     lanes on which no turn can decide, though each of their rows can be read. While there are any,
-    the worker writes no heartbeat.
+    the worker gives no sign of life.
 
     ``find`` returns the lanes with a due row, without the given lanes; ``max_claims``: the lanes
     from which one transaction claims a row.

@@ -40,7 +40,7 @@ from app.alerts.targets import (
     targets_among,
     targets_of_defaults,
 )
-from app.db import AnySession, dependencies, heartbeats, wakeups
+from app.db import AnySession, dependencies, liveness, wakeups
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable, readable
 from app.records import BY_INCIDENT, Channel, DeliveryStatus, Event
@@ -274,7 +274,7 @@ def _rows(
             alert_rows.append(row)
         rows.append(alert_rows)
     if any(rows):
-        wakeups.note(session, heartbeats.WORKER)
+        wakeups.note(session, liveness.WORKER)
     return rows
 
 

@@ -23,7 +23,7 @@ from app.access.subscriptions import CONFIRM_WITHIN, Purpose, make_token
 from app.alerts.answers import Answer
 from app.alerts.lanes import ClaimedDelivery
 from app.alerts.outbox import columns
-from app.db import AnySession, heartbeats, wakeups, writing
+from app.db import AnySession, liveness, wakeups, writing
 from app.db.statements import locked, updating
 from app.db.tables import (
     DeliveryRow,
@@ -91,7 +91,7 @@ def answer(
         token = make_token(Purpose.CONFIRM, page.id, subscriber.id, subscriber.digest, now)
         facts["token"] = token
     session.execute(insert(DeliveryRow), [message(event, subscriber, page.id, facts, now)])
-    wakeups.note(session, heartbeats.WORKER)
+    wakeups.note(session, liveness.WORKER)
 
 
 def apply_answer(
@@ -162,7 +162,7 @@ def announce(session: AnySession, update_row: PostUpdateRow, now: datetime) -> N
         .where(SubscriberRow.confirmed_at.is_not(None))
     )
     update_row.announced_at = None if session.scalar(select(has_subscriber)) else now
-    wakeups.note(session, heartbeats.WORKER)
+    wakeups.note(session, liveness.WORKER)
 
 
 def waiting(session: AnySession, now: datetime) -> list[int]:

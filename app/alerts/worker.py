@@ -45,7 +45,7 @@ from app.alerts.chores import CHORES
 from app.alerts.composing import Composer
 from app.alerts.lanes import ClaimedDelivery, Lanes, outcome_of
 from app.config import Settings
-from app.db import AnySession, best_effort, db, faults, heartbeats, wakeups, writing
+from app.db import AnySession, best_effort, db, faults, liveness, wakeups, writing
 from app.db.faults import passes, unavailable
 from app.db.locks import Lock, take_lock
 from app.errors import Conflict
@@ -74,7 +74,7 @@ MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
 MIN_REST = 0.02  # seconds
 NO_REST = float("-inf")
 CHORES_EVERY = timedelta(seconds=5)
-HEARTBEAT_SECONDS = 15.0
+SIGN_SECONDS = 15.0
 RETRY_SECONDS = 1.0  # pause after a turn that failed
 STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
 TURN = "work on the outbox"  # for the log
@@ -104,7 +104,7 @@ class Worker:
         self.settings = settings
         self.clock = clock
         self.senders = senders
-        self.name = heartbeats.process_name(heartbeats.WORKER)
+        self.name = liveness.process_name(liveness.WORKER)
         alerts, by_mail, by_webhook = (
             partial(claims.due_lanes, query)
             for query in (claims.DUE_ALERTS, claims.DUE_BY_MAIL, claims.DUE_BY_WEBHOOK)
@@ -124,13 +124,13 @@ class Worker:
         # Whether a process that writes a message wakes this worker
         self._is_woken: Callable[[], bool] = lambda: False
         self._pause = POLL_SECONDS  # until the next turn
-        self._heartbeat_at = float("-inf")
+        self._signed_at = float("-inf")
         self._rests_until = NO_REST  # subscribers wait until then
         self._chores_at: datetime | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Send until ``stop`` is set; then wait up to STOP_SECONDS for messages being sent."""
-        role, pause = heartbeats.WORKER, POLL_SECONDS
+        role, pause = liveness.WORKER, POLL_SECONDS
         with wakeups.listening(self.app, role, self.wake, pause) as self._is_woken:
             self._take_turns(stop)
         self._finish()
@@ -167,7 +167,7 @@ class Worker:
         with self.app.app_context():
             jobs = self._turn()
             if not any(lanes.stuck for lanes in self._lane_sets):
-                self._write_heartbeat()
+                self._write_sign()
             # An outcome may have made other rows due.
             self._pause = POLL_SECONDS if jobs or returned else self._until_due()
         for job in jobs:
@@ -384,13 +384,13 @@ class Worker:
         cause = f"{type(fault).__name__}: {fault}"
         self._log.error("The worker could not %s.", what, topic=what, cause=cause, exc_info=fault)
 
-    # --- Heartbeat and end
+    # --- Signs of life, and the end
 
-    def _write_heartbeat(self) -> None:
+    def _write_sign(self) -> None:
         """Store that this process is alive; seldom, because SQLite has only one writer."""
-        if time.monotonic() - self._heartbeat_at >= HEARTBEAT_SECONDS:
-            heartbeats.write(self.name, self.clock())
-            self._heartbeat_at = time.monotonic()
+        if time.monotonic() - self._signed_at >= SIGN_SECONDS:
+            liveness.write(self.name, self.clock())
+            self._signed_at = time.monotonic()
 
     def _finish(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
@@ -408,11 +408,11 @@ class Worker:
                 "The outcome of sent messages could not be stored. They may be sent again.",
                 fault,
             )
-        # Without this, a restore and a change of the secret key are refused until the heartbeat of
-        # this process is old.
+        # Without this, a restore and a change of the secret key are refused until the last sign of
+        # life of this process is old.
         with self.app.app_context():
             best_effort(
-                "The end of the alert worker", lambda: heartbeats.note_end(self.name, self.clock())
+                "The end of the alert worker", lambda: liveness.note_end(self.name, self.clock())
             )
 
 

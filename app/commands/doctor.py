@@ -24,7 +24,7 @@ from app.commands import services
 from app.commands.heartbeat import withheld
 from app.commands.services import SECONDS, Examination, Fault, Finding, Statements, Subject
 from app.config import SettingError, Settings
-from app.db import db, heartbeats, patience, rotation, schema, unreadable
+from app.db import db, liveness, patience, rotation, schema, unreadable
 from app.db.faults import DAMAGED, sentence_of
 from app.db.settings import setting
 from app.db.statements import count_of
@@ -243,7 +243,7 @@ def _old_keys(subject: Subject) -> Statements:
 
 def _clock(subject: Subject) -> Statements:
     now = datetime.now(UTC)
-    newest = [db.session.scalar(select(func.max(MonitorStateRow.checked_at))), heartbeats.newest()]
+    newest = [db.session.scalar(select(func.max(MonitorStateRow.checked_at))), liveness.newest()]
     ahead = any(moment is not None and moment - now > CLOCK_OFF for moment in newest)
     if db.engine.dialect.name == "postgresql":
         database_time = db.session.scalar(text("SELECT clock_timestamp()"))
@@ -264,7 +264,7 @@ def _processes(subject: Subject, part: str) -> Statements:
     # A missing part is no fault if there is nothing to check.
     fault = Fault if health.has_monitors() else str
     now = datetime.now(UTC)
-    signs = heartbeats.signs_of(part, now)
+    signs = liveness.signs_of(part, now)
     last = _("in the future")
     if signs.at is not None:
         last = _("from %(time)s UTC", time=f"{signs.at:%Y-%m-%d %H:%M:%S}")
@@ -276,7 +276,7 @@ def _processes(subject: Subject, part: str) -> Statements:
         yield _(LAST_SIGN, last=last)
     else:
         yield fault(_("None is running. The last sign of one is %(last)s.", last=last))
-    if part == heartbeats.CHECKER and not signs.silent:
+    if part == liveness.CHECKER and not signs.silent:
         alone = health.left_alone(now)
         for place in [*alone, *health.idle_places(now, alone)]:
             yield Fault(place)
@@ -416,8 +416,8 @@ OF_TABLES = (
     (N_("stored values"), _secrets),
     (N_("secret key"), _old_keys),
     (N_("clock"), _clock),
-    (N_("checker"), _processes_of(heartbeats.CHECKER)),
-    (N_("alert worker"), _processes_of(heartbeats.WORKER)),
+    (N_("checker"), _processes_of(liveness.CHECKER)),
+    (N_("alert worker"), _processes_of(liveness.WORKER)),
     (N_("policy"), _policy),
 )
 OF_OTHERS = (

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.access.settings import Policies
 from app.config import Settings
-from app.db import db, faults, heartbeats, patience
+from app.db import db, faults, liveness, patience
 from app.db.settings import is_notice_set
 from app.i18n import N_, _
 from app.lasting import Lasting
@@ -43,7 +43,7 @@ def withheld(now: datetime) -> str | None:
     if state.faults:
         return state.faults[0]
     # An installation is ready without a worker, but then no alert leaves.
-    if heartbeats.signs_of(heartbeats.WORKER, now).silent:
+    if liveness.signs_of(liveness.WORKER, now).silent:
         return _(WORKER_SILENT)
     if is_notice_set(Notice.NETWORK_DOWN):
         return _(NETWORK_DOWN)

@@ -22,8 +22,8 @@ from app.access import actors, audit
 from app.alerts.chores import hold_after_restore
 from app.commands.opened import opened
 from app.config import PREFIX, SettingError, Settings, split_keys
-from app.db import db, heartbeats, schema, writing
-from app.db.tables import HeartbeatRow, PendingLoginRow, RecoveryRow, SessionRow
+from app.db import db, liveness, schema, writing
+from app.db.tables import PendingLoginRow, RecoveryRow, SessionRow, SignOfLifeRow
 from app.errors import WakefulError
 from app.i18n import N_, _
 from app.paths import new_private_file
@@ -185,8 +185,7 @@ def _is_ours(table: str, _metadata: MetaData) -> bool:
 def _is_running(now: datetime) -> bool:
     try:
         return not all(
-            heartbeats.signs_of(role, now).silent
-            for role in (heartbeats.CHECKER, heartbeats.WORKER)
+            liveness.signs_of(role, now).silent for role in (liveness.CHECKER, liveness.WORKER)
         )
     finally:
         db.session.remove()
@@ -206,7 +205,7 @@ def _prepare(now: datetime) -> int:
     schema.upgrade(copy=False)  # it is a copy: the backup is kept
     schema.check_key()
     with writing() as session:
-        session.execute(delete(HeartbeatRow))  # of processes that are not here
+        session.execute(delete(SignOfLifeRow))  # of processes that are not here
         # One that was ended since, because its cookie was stolen, would let the thief in again.
         for table in (SessionRow, PendingLoginRow, RecoveryRow):
             session.execute(delete(table))

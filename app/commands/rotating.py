@@ -15,7 +15,7 @@ from app.access import actors, audit, tokens
 from app.access.acknowledgements import LIFETIME_SECONDS
 from app.commands.opened import opened
 from app.config import Settings, read
-from app.db import heartbeats, rotation, schema, writing
+from app.db import liveness, rotation, schema, writing
 from app.errors import WakefulError
 from app.i18n import N_, _, _n
 from app.records import Action, AuditedObject, ObjectKind
@@ -65,7 +65,7 @@ def rotate_keys(settings: Settings) -> bool:
     schema.require()
     schema.check_key()
     now = datetime.now(UTC)
-    if processes := heartbeats.with_other_keys(now):
+    if processes := liveness.with_other_keys(now):
         raise WakefulError(_(OTHERS, names=", ".join(processes)))
     tokens.store_hash_key(now)
     counted = rotation.rotate()

@@ -33,7 +33,7 @@ from app.access import Access
 from app.commands import resting
 from app.commands.resting import STOP_SECONDS, WATCHED
 from app.config import SettingError, Settings
-from app.db import db, faults, heartbeats, patience, schema
+from app.db import db, faults, liveness, patience, schema
 from app.i18n import N_, _
 from app.lasting import Lasting
 from app.rules.time import Backoff
@@ -250,14 +250,14 @@ class Supervisor:
             db.engine.dispose()
 
     def _note_end(self, child: Child) -> None:
-        """Store the end of a child, so that /readyz reports it before its heartbeat is old."""
+        """Store the end of a child, so that /readyz reports it before its last sign is old."""
         if child.words[0] == "web" or child.pid is None:
             return
-        name = heartbeats.process_name(child.words[0], child.pid)
+        name = liveness.process_name(child.words[0], child.pid)
         try:
             # The time limit is short, because the other children are not supervised meanwhile.
             with self.app.app_context(), patience(NOTE_SECONDS):
-                heartbeats.note_end(name, datetime.now(UTC))
+                liveness.note_end(name, datetime.now(UTC))
         except Exception as fault:
             faults.tell(log, f"The end of the {child.name} could not be noted.", fault)
 

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import delete, event, func, insert, select
 from sqlalchemy.orm import Session, scoped_session
 
-from app.db import AnySession, db, heartbeats, wakeups, writing
+from app.db import AnySession, db, liveness, wakeups, writing
 from app.db.locks import Lock, take_lock
 from app.db.tables import ChangeRow
 
@@ -33,7 +33,7 @@ LOOK_SECONDS = 0.5
 def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
     """Announce a change of this monitor to checkers, if this transaction commits."""
     session.info.setdefault(_NOTED, set()).add(monitor_id)
-    wakeups.note(session, heartbeats.CHECKER)
+    wakeups.note(session, liveness.CHECKER)
 
 
 def before_commit(session: Session | scoped_session[Any], call: Callable[[], object]) -> None:

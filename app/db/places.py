@@ -1,9 +1,9 @@
 """The places that checks run from, and the reports of their processes. Needs an application
 context.
 
-A checker writes its heartbeat every few seconds (``app/engine/shards.py``); the process that gets
-the results of a prober or an agent writes its heartbeat for it (``keep_heartbeat``). Each process
-has a separate heartbeat, so that several processes of one place do not wait for each other. The
+A checker gives a sign of life every few seconds (``app/engine/shards.py``); the process that gets
+the results of a prober or an agent writes its sign for it (``keep_sign``). Each process
+has a separate row, so that several processes of one place do not wait for each other. The
 signs of a place are computed from them when it is read.
 """
 
@@ -16,11 +16,11 @@ from typing import Any
 
 from sqlalchemy import func, or_, select
 
-from app.db import AnySession, db, heartbeats, writing
+from app.db import AnySession, db, liveness, writing
 from app.db.assignments import AT_ONCE
 from app.db.latest import lock_states
 from app.db.statements import inserting, newer, pieces, updating
-from app.db.tables import AssignmentRow, HeartbeatRow, MonitorRow, PlaceRow, ResultRow
+from app.db.tables import AssignmentRow, MonitorRow, PlaceRow, ResultRow, SignOfLifeRow
 from app.records import DEFAULT_PLACE_ID, Carrier, PlaceState, Verdict
 from app.rules.clocks import believable
 from app.rules.text import one_line
@@ -29,7 +29,7 @@ from app.rules.text import one_line
 # if that is longer.
 MIN_SILENCE = timedelta(minutes=3)
 SILENT_INTERVALS = 2
-# A process whose heartbeat is older does not count among the processes of its place.
+# A process whose sign of life is older does not count among the processes of its place.
 ALIVE = timedelta(seconds=90)
 MAX_VERSION = 32
 # All places but the server's default place. Built once, with the table, because home runs it.
@@ -42,19 +42,19 @@ _OTHERS = (
 MAX_COMPARED = 500  # monitors whose causes are compared to find a fault of their place
 
 
-def keep_heartbeat(
+def keep_sign(
     location: str, now: datetime, *, process: str, version: str | None = None, **reported: Any
 ) -> None:
     """Store that ``process`` checks for the place of this name, and its report (``reported``:
-    arguments of ``heartbeats.write``). Joins the caller's transaction, if there is one.
+    arguments of ``liveness.write``). Joins the caller's transaction, if there is one.
 
     ``process``: a name that is unique among all processes, such as ``agent:oslo`` or
-    ``prober:HOST:PID`` (see ``heartbeats.process_name``). ``version`` was sent by the process, so
+    ``prober:HOST:PID`` (see ``liveness.process_name``). ``version`` was sent by the process, so
     it may be any text. ``last_check_at``: when a result of the process was recorded, None if none
     was since its last report. Without results, the place becomes silent.
     """
     first_line = one_line(version or "", MAX_VERSION) or None
-    heartbeats.write(process, now, location=location, version=first_line, **reported)
+    liveness.write(process, now, location=location, version=first_line, **reported)
 
 
 def add(location: str, carrier: str, now: datetime) -> None:
@@ -116,24 +116,24 @@ def signs_of(rows: Collection[Any], now: datetime) -> dict[int, PlaceSigns]:
     """The signs of each of these places, by row id. Signs from the future do not count: they were
     written before the clock was set back.
     """
-    heartbeats_of: dict[str | None, list[Any]] = {row.name: [] for row in rows}
-    heartbeat_rows = db.session.execute(
-        select(HeartbeatRow.__table__)
-        .where(HeartbeatRow.location.in_(heartbeats_of), HeartbeatRow.at <= believable(now))
-        .order_by(HeartbeatRow.at.desc())
+    processes_of: dict[str | None, list[Any]] = {row.name: [] for row in rows}
+    rows_of_processes = db.session.execute(
+        select(SignOfLifeRow.__table__)
+        .where(SignOfLifeRow.location.in_(processes_of), SignOfLifeRow.at <= believable(now))
+        .order_by(SignOfLifeRow.at.desc())
     )
-    for heartbeat in heartbeat_rows:
-        heartbeats_of[heartbeat.location].append(heartbeat)
-    return {row.id: _signs(row, heartbeats_of[row.name], now) for row in rows}
+    for process in rows_of_processes:
+        processes_of[process.location].append(process)
+    return {row.id: _signs(row, processes_of[row.name], now) for row in rows}
 
 
 def _signs(place: Any, rows: Sequence[Any], now: datetime) -> PlaceSigns:
-    """The signs of a place. ``rows``: its heartbeats, the newest first. The results of a queue's
-    checker are no signs of its probers.
+    """The signs of a place. ``rows``: those of its processes, the newest first. The results of a
+    queue's checker are no signs of its probers.
     """
     of_checks = rows
     if place.carrier == Carrier.QUEUE:
-        of_checks = [row for row in rows if not row.name.startswith(f"{heartbeats.CHECKER}:")]
+        of_checks = [row for row in rows if not row.name.startswith(f"{liveness.CHECKER}:")]
     alive = [row for row in rows if row.ended_at is None and now - row.at <= ALIVE]
     counted = [row.checks_per_minute for row in alive if row.checks_per_minute is not None]
     offsets = [row.clock_offset_ms for row in alive if row.clock_offset_ms is not None]
@@ -305,7 +305,7 @@ def _is_fresh(at: datetime | None, now: datetime, within: timedelta) -> bool:
 
 
 def store_signs(now: datetime) -> None:
-    """Store the last signs of each place in its row: the heartbeats of its processes are deleted
+    """Store the last signs of each place in its row: the rows of its processes are deleted
     some time after their end. Several checkers may do it at once.
     """
     with writing() as session:

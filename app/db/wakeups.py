@@ -45,7 +45,7 @@ _WAKE = ""  # the text of a notification; any other text is the probe of a proce
 
 
 def note(session: Session | scoped_session[Any], role: str) -> None:
-    """Wake the processes of a role (of ``heartbeats``) if this transaction commits."""
+    """Wake the processes of a role (of ``liveness``) if this transaction commits."""
     session.info.setdefault(_NOTED, set()).add(role)
 
 

@@ -26,8 +26,8 @@ from app.db import (
     assignments,
     changes,
     db,
-    heartbeats,
     latest,
+    liveness,
     patience,
     places,
     shards,
@@ -184,7 +184,7 @@ class Checker:
         keeper = Housekeeper(self.app, self.settings, self._policies, self._canaries)
         chores = keeper.start(stop)
         try:
-            role, pause = heartbeats.CHECKER, changes.LOOK_SECONDS
+            role, pause = liveness.CHECKER, changes.LOOK_SECONDS
             with wakeups.listening(self.app, role, self._wake, pause) as self._is_woken:
                 self.checks.run(lambda: self._try_turn(stop), self._outcomes.take, stop)
         finally:
@@ -253,7 +253,7 @@ class Checker:
         """
         try:
             with self.app.app_context(), patience(TRY_SECONDS):
-                heartbeats.write(heartbeats.process_name(heartbeats.PROBE), _now())
+                liveness.write(liveness.process_name(liveness.PROBE), _now())
         except SQLAlchemyError:
             return False
         return True
@@ -309,13 +309,13 @@ class Checker:
         self._pace_at = float("-inf")
 
     def _report(self, reports: Sequence[ProberReport], now: float) -> None:
-        """Store the reports of the probers. The number of their checks is in the heartbeat of this
-        checker, which got the outcomes.
+        """Store the reports of the probers. The number of their checks is in the sign of life of
+        this checker, which got the outcomes.
         """
         at = _now()
         with writing():
             for report in reports:
-                places.keep_heartbeat(
+                places.keep_sign(
                     self.settings.location,
                     at,
                     process=report.process,

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from flask import Flask
 
-from app.db import db, faults, heartbeats, patience, wakeups
+from app.db import db, faults, liveness, patience, wakeups
 from app.engine import recorder
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class DeadlineWatch:
 
     def run(self, app: Flask, stop: threading.Event) -> None:
         """Watch until ``stop`` is set."""
-        with wakeups.listening(app, heartbeats.DEADLINES, self.wake, MIN_PAUSE_SECONDS):
+        with wakeups.listening(app, liveness.DEADLINES, self.wake, MIN_PAUSE_SECONDS):
             while not stop.is_set():
                 pause = wakeups.POLL_SECONDS
                 try:

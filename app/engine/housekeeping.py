@@ -28,7 +28,7 @@ from app.db import (
     changes,
     db,
     faults,
-    heartbeats,
+    liveness,
     packed,
     patience,
     places,
@@ -146,7 +146,7 @@ class Housekeeper:
     def delete_old(self, now: datetime) -> None:
         """Delete old results, pings, deliveries, markers and changes, expired counters,
         sessions and links, subscribers who have not confirmed, cancelled calendar entries, lines of
-        the audit log, and the heartbeats of dead processes.
+        the audit log, and the signs of life of dead processes.
         """
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
         ids = list(db.session.scalars(select(tables.MonitorRow.id)))
@@ -165,7 +165,7 @@ class Housekeeper:
         while delete_unconfirmed(now):
             pass
         places.store_signs(now)
-        heartbeats.delete_old(now)
+        liveness.delete_old(now)
         with writing() as session:
             ended_before, markers_before = now - CANCELLED_RETENTION, now - MARKERS_RETENTION
             session.execute(

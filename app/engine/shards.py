@@ -1,7 +1,7 @@
 """The shards of its place that this checker owns. It takes its fair share, renews it, and gives it
 up.
 
-Every few seconds (``pause``) it writes its heartbeat, counts the live checkers, gives up the shards
+Every few seconds (``pause``) it gives a sign of life, counts the live checkers, gives up the shards
 beyond its share and takes free ones up to it. A checker that ends releases its shards, or stops
 renewing them: others on the same machine see at once that its process has ended, those elsewhere
 when its lease has ended. Needs an application context.
@@ -26,7 +26,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from app.db import heartbeats, journal, shards, writing
+from app.db import journal, liveness, shards, writing
 from app.db.shards import LEASE, Shard
 from app.version import __version__
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
 ALONE_LOOK_SECONDS = 5.0  # while no other checker of the place waits for its part
-# A checker whose heartbeat is older than this, or further in the future, counts as dead.
+# A checker whose last sign of life is older than this, or further in the future, counts as dead.
 ALIVE = timedelta(seconds=15)
 # How long a checker that was alone in its place starts checks while the database cannot be used.
 ALONE_SECONDS = 300.0
@@ -137,7 +137,7 @@ class Shards:
     def _sign(self, now: datetime, last_check_at: datetime | None, **facts: Any) -> None:
         """Store a sign of life of this checker."""
         facts |= {"location": self.location, "version": __version__}
-        heartbeats.write(self.name, now, last_check_at, **facts)
+        liveness.write(self.name, now, last_check_at, **facts)
 
     def _is_free(self, shard: Shard, now: datetime) -> bool:
         if shard.owner == self.name:
@@ -148,7 +148,7 @@ class Shards:
         self, stored: Sequence[Shard], now: datetime
     ) -> tuple[Collection[str], Mapping[str, int]]:
         """The names of the live checkers, this one included, and how many shards each owns."""
-        names = heartbeats.names_alive(self.location, now, ALIVE)
+        names = liveness.names_alive(self.location, now, ALIVE)
         alive = {name for name in names if not is_gone(name)} | {self.name}
         return alive, Counter(shard.owner for shard in stored if shard.owner is not None)
 
@@ -222,7 +222,7 @@ def make_token() -> str:
 
 def make_name() -> str:
     """A new name for a checker in this process."""
-    return f"{heartbeats.process_name(heartbeats.CHECKER)}:{make_token()}"
+    return f"{liveness.process_name(liveness.CHECKER)}:{make_token()}"
 
 
 def is_gone(name: str) -> bool:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from flask import Flask
 
-from app.db import db, faults, heartbeats, patience
+from app.db import db, faults, liveness, patience
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +39,9 @@ class SilenceWatch:
             self._since = now
         # Without an alert worker, nobody is notified of a silent place: a server that was off has
         # just started, and its places are back within seconds.
-        if not self._alone and heartbeats.signs_of(heartbeats.WORKER, now).silent:
+        if not self._alone and liveness.signs_of(liveness.WORKER, now).silent:
             self._notifying_since = now
-        if not self._alone or heartbeats.signs_of(heartbeats.CHECKER, now).silent:
+        if not self._alone or liveness.signs_of(liveness.CHECKER, now).silent:
             from app.engine import silence  # the worker seldom needs it, and it takes 10 MB
 
             silence.act_on_silence(now, self._since, max(self._since, self._notifying_since))

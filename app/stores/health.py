@@ -1,7 +1,7 @@
 """The health of this installation, for ``/readyz``, ``/metrics`` and the heartbeat: which processes
 run, and which checks and alerts are overdue. Every function needs an application context.
 
-Checkers and alert workers write a heartbeat while they run. While there is nothing for them to do,
+Checkers and alert workers give signs of life while they run. While there is nothing for them to do,
 it is no fault that none runs: a fresh installation is ready. A dashboard over remote servers has
 neither, and is ready while one of its servers answers.
 """
@@ -16,7 +16,7 @@ from flask import current_app
 from sqlalchemy import BigInteger, ColumnElement, case, cast, exists, func, select, type_coerce
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import db, faults, heartbeats, patience, places, schema, shards, unreadable
+from app.db import db, faults, liveness, patience, places, schema, shards, unreadable
 from app.db.cached import cached_for
 from app.db.tables import AssignmentRow, DeliveryRow, MonitorRow, PlaceRow, ResultRow, ShardRow
 from app.db.types import to_ms
@@ -50,8 +50,8 @@ CHECKS_LATE = N_("Checks are due, but no result has been recorded for a while.")
 @dataclass(frozen=True, slots=True)
 class Health:
     """``faults``: sentences; none if all is well. Ages are in seconds, and None before the first
-    check or heartbeat. ``readable``: whether the database can be queried. ``left_alone``: how many
-    monitors have had no checker for a while, counted once for each of their places.
+    check or sign of life. ``readable``: whether the database can be queried. ``left_alone``: how
+    many monitors have had no checker for a while, counted once for each of their places.
 
     Two conditions are only warnings, because a restart or another instance would not help.
     ``unreadable``: the number of stored values of monitors, people and settings that cannot be
@@ -84,15 +84,15 @@ class Health:
 
 def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True) -> Health:
     """The health of this installation. If the database does not answer, it does not raise, and does
-    not wait long. ``checks``: whether this installation runs checks; if not, heartbeats and results
-    of earlier times are ignored. ``count_unreadable``: read every stored secret.
+    not wait long. ``checks``: whether this installation runs checks; if not, signs of life and
+    results of earlier times are ignored. ``count_unreadable``: read every stored secret.
     """
     try:
         with patience(ANSWER_SECONDS):
             if sentence := schema.fault():
                 return Health((sentence,), readable=False)
-            signs = heartbeats.signs_of(heartbeats.CHECKER, now)
-            workers = heartbeats.signs_of(heartbeats.WORKER, now)
+            signs = liveness.signs_of(liveness.CHECKER, now)
+            workers = liveness.signs_of(liveness.WORKER, now)
             watched = checks and has_monitors()
             alerting = checks and has_monitors(MonitorRow.alerts.is_not(None))
             late = _are_late(signs.checked_at, now)
@@ -112,7 +112,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         unreachable, idle_sentences = remote_servers.faults(current_app._get_current_object())  # type: ignore[attr-defined]
         return Health((*([stuck] if stuck else ()), *unreachable), idle=idle_sentences)
     sentences = []
-    # With monitors to check, it is also a fault if no checker has ever run, or its heartbeat is so
+    # With monitors to check, it is also a fault if no checker has ever run, or its last sign is so
     # old that it was deleted.
     if signs.silent and (signs.ever or watched):
         sentences.append(_(CHECKER_SILENT))
@@ -120,7 +120,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         sentences.append(_(WORKER_SILENT))
     sentences += [_(CHECKS_LATE)] if late else []
     sentences += [str(place) for place in uncovered]
-    # While processes cannot write, their heartbeats are old even if they run.
+    # While processes cannot write, their signs are old even if they run.
     if stuck or is_settling():
         sentences = [stuck] if stuck else []
     return Health(

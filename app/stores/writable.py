@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from flask import current_app
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import db, faults, heartbeats, patience
+from app.db import db, faults, liveness, patience
 from app.db.connections import file_of
 from app.i18n import _
 
@@ -63,7 +63,7 @@ def cannot_write() -> str | None:
 def _write() -> str | None:
     try:
         with patience(PROBE_SECONDS):
-            heartbeats.write(heartbeats.process_name(heartbeats.PROBE), datetime.now(UTC))
+            liveness.write(liveness.process_name(liveness.PROBE), datetime.now(UTC))
     except SQLAlchemyError as fault:
         return faults.short(fault)
     return _(faults.FULL) if _is_full() else None

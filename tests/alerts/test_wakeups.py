@@ -18,7 +18,7 @@ from app.access.settings import ALLOW_NETWORKS
 from app.alerts import by_hand, lanes, subscribers
 from app.alerts.worker import Worker
 from app.config import Settings
-from app.db import changes, db, heartbeats, wakeups, writing
+from app.db import changes, db, liveness, wakeups, writing
 from app.db.tables import StatusPageRow, SubscriberRow
 from app.records import SubscriberEvent
 from tests.alerts.conftest import Outbox
@@ -27,7 +27,7 @@ from tests.factories import make_delivery, make_monitor
 from tests.support.checkers import Site, results, running, until
 from tests.support.pages import Pages
 
-CHECKER, WORKER = heartbeats.CHECKER, heartbeats.WORKER
+CHECKER, WORKER = liveness.CHECKER, liveness.WORKER
 NEVER = 3600.0  # longer than any test: what happens nevertheless was not polled for
 
 
@@ -107,13 +107,13 @@ WRITES: dict[str, tuple[Callable[[Outbox], object], set[str]]] = {
     ),
     "a second subscription": (lambda box: _subscribe(box, SubscriberEvent.KNOWN), {WORKER}),
     "the networks of checks": (_allow, {CHECKER}),
-    "a heartbeat": (lambda box: _write_heartbeat(box.app), set()),
+    "a heartbeat": (lambda box: _write_sign(box.app), set()),
 }
 
 
-def _write_heartbeat(app: Flask) -> None:
+def _write_sign(app: Flask) -> None:
     with app.app_context():
-        heartbeats.write("checker:here:1", datetime.now(UTC))
+        liveness.write("checker:here:1", datetime.now(UTC))
 
 
 @pytest.mark.parametrize("what", WRITES)

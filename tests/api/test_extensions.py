@@ -8,7 +8,7 @@ import pytest
 
 from app.alerts import outbox
 from app.db import db, journal, places, writing
-from app.db.tables import DeliveryRow, HeartbeatRow
+from app.db.tables import DeliveryRow, SignOfLifeRow
 from tests.factories import make_monitor
 
 RESULT = [
@@ -289,19 +289,19 @@ def test_healthz_and_readyz_need_no_key_and_readyz_says_what_is_wrong(app, clien
     assert (fresh.status_code, fresh.json["status"]) == (200, "ready")
     now = datetime.now(UTC)
     with app.app_context(), writing() as session:
-        session.add(HeartbeatRow(name="checker:here:1", at=now, last_check_at=now))
+        session.add(SignOfLifeRow(name="checker:here:1", at=now, last_check_at=now))
     ready = client.get("/readyz").json
     assert ready["status"] == "ready"
     assert 0 <= ready["last_check_age"] < 60
     with app.app_context(), writing() as session:
-        session.get(HeartbeatRow, "checker:here:1").at = now - timedelta(minutes=5)
+        session.get(SignOfLifeRow, "checker:here:1").at = now - timedelta(minutes=5)
     silent = client.get("/readyz")
     assert (silent.status_code, silent.json["faults"]) == (503, ["No checker is running."])
     with app.app_context(), writing() as session:
-        session.add(HeartbeatRow(name="checker:here:2", at=now))
+        session.add(SignOfLifeRow(name="checker:here:2", at=now))
     assert client.get("/readyz").status_code == 200, "another one lives"
     with app.app_context(), writing() as session:
-        session.get(HeartbeatRow, "checker:here:2").ended_at = now
+        session.get(SignOfLifeRow, "checker:here:2").ended_at = now
     ended = client.get("/readyz")
     assert (ended.status_code, ended.json["faults"]) == (503, ["No checker is running."])
     assert ended.json["heartbeat_age"] < 60, "its age is told as it is"
@@ -326,7 +326,7 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
     at, hour = datetime.now(UTC).replace(microsecond=0), timedelta(hours=1)
     with app.app_context():
         oslo = journal.location_id("oslo")
-        places.keep_heartbeat("oslo", at - hour, process="checker:oslo:1", checks_per_minute=7)
+        places.keep_sign("oslo", at - hour, process="checker:oslo:1", checks_per_minute=7)
     make_monitor(app, places=[1], assignment={"scheduled_at": at})
     for scheduled in (at - timedelta(minutes=5), at - hour):
         make_monitor(app, places=[oslo], assignment={"scheduled_at": scheduled})
@@ -342,7 +342,7 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
     assert float(before['wakeful_place_silent{place="oslo"}']) == 1
     assert float(before['wakeful_place_silent{place="default"}']) == 0, "it was never there"
     with app.app_context():
-        places.keep_heartbeat(
+        places.keep_sign(
             "oslo", at, process="checker:oslo:1", checks_per_minute=7, last_check_at=at
         )
         with writing() as session:

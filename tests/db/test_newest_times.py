@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from app.db import db, heartbeats, journal, places, writing
-from app.db.tables import HeartbeatRow, PlaceRow
+from app.db import db, journal, liveness, places, writing
+from app.db.tables import PlaceRow, SignOfLifeRow
 from app.rules.clocks import SKEW
 from tests.support.locks import until_somebody_waits
 
@@ -32,9 +32,9 @@ def test_an_older_time_or_none_does_not_replace_the_time_of_the_last_check(
 ):
     """A web process that has just started knows of no check, and one of two is behind the other."""
     with core.app_context():
-        heartbeats.write("agent:oslo", NOW, stored, location="oslo")
-        places.keep_heartbeat("oslo", NOW, process="agent:oslo", version="2", last_check_at=written)
-        row = db.session.scalars(select(HeartbeatRow)).one()
+        liveness.write("agent:oslo", NOW, stored, location="oslo")
+        places.keep_sign("oslo", NOW, process="agent:oslo", version="2", last_check_at=written)
+        row = db.session.scalars(select(SignOfLifeRow)).one()
         assert (row.last_check_at, row.version) == (kept, "2")
 
 
@@ -42,16 +42,16 @@ def test_an_older_time_or_none_does_not_replace_the_time_of_the_last_check(
 def test_an_older_heartbeat_does_not_replace_the_time_of_a_newer_one(core):
     with core.app_context():
         for at in (NOW, EARLIER):
-            heartbeats.write("agent:oslo", at)
-        assert heartbeats.newest() == NOW
+            liveness.write("agent:oslo", at)
+        assert liveness.newest() == NOW
 
 
 @pytest.mark.both_databases
 def test_a_heartbeat_replaces_times_from_before_the_clock_was_set_back(core):
     with core.app_context():
-        heartbeats.write("agent:oslo", LATER, LATER)
-        heartbeats.write("agent:oslo", NOW, NOW)
-        row = db.session.scalars(select(HeartbeatRow)).one()
+        liveness.write("agent:oslo", LATER, LATER)
+        liveness.write("agent:oslo", NOW, NOW)
+        row = db.session.scalars(select(SignOfLifeRow)).one()
         assert (row.at, row.last_check_at) == (NOW, NOW)
 
 
@@ -59,16 +59,16 @@ def test_a_heartbeat_replaces_times_from_before_the_clock_was_set_back(core):
 def test_two_web_processes_write_the_first_heartbeat_of_an_agent_at_once(core):
     def write():
         with core.app_context():
-            heartbeats.write("agent:oslo", NOW, EARLIER)
+            liveness.write("agent:oslo", NOW, EARLIER)
 
     with core.app_context(), ThreadPoolExecutor(1) as pool:
         with writing():
-            heartbeats.write("agent:oslo", NOW, NOW)
+            liveness.write("agent:oslo", NOW, NOW)
             other = pool.submit(write)
             if db.engine.dialect.name == "postgresql":  # the other inserts the same row
                 until_somebody_waits()
         other.result(60)
-        assert db.session.scalars(select(HeartbeatRow.last_check_at)).all() == [NOW]
+        assert db.session.scalars(select(SignOfLifeRow.last_check_at)).all() == [NOW]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_housekeeping_keeps_the_newest_signs_of_a_place(core, monkeypatch, store
     """Two checkers do it, and what the first one has read is older when it writes."""
     with core.app_context():
         id = journal.location_id("oslo")
-        places.keep_heartbeat("oslo", EARLIER, process="agent:oslo", last_check_at=EARLIER)
+        places.keep_sign("oslo", EARLIER, process="agent:oslo", last_check_at=EARLIER)
         before = places.signs_of(db.session.scalars(select(PlaceRow)).all(), NOW)
         monkeypatch.setattr(places, "signs_of", lambda *_arguments: before)
         with writing() as session:

@@ -14,7 +14,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from app.db import places, writing
-from app.db.tables import HeartbeatRow
+from app.db.tables import SignOfLifeRow
 from tests.factories import make_monitor
 
 ROOT = Path(__file__).parents[2]
@@ -30,11 +30,11 @@ def printed(app: Flask, client: FlaskClient) -> dict[str, set[str]]:
     now = datetime.now(UTC)
     make_monitor(app)
     with app.app_context():
-        places.keep_heartbeat(
+        places.keep_sign(
             "default", now, process="checker:a:1", checks_per_minute=1, last_check_at=now
         )
         with writing() as session:
-            session.merge(HeartbeatRow(name="worker:a:1", at=now))
+            session.merge(SignOfLifeRow(name="worker:a:1", at=now))
     text = client.get("/metrics").text
     labels_by_metric: dict[str, set[str]] = {}
     for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", text, re.MULTILINE):

@@ -20,9 +20,9 @@ from app.db import db, writing
 from app.db.tables import (
     AssignmentRow,
     DeliveryRow,
-    HeartbeatRow,
     IncidentRow,
     PlaceRow,
+    SignOfLifeRow,
 )
 from app.db.types import from_ms, to_ms
 from app.engine.agent import link as links
@@ -156,7 +156,7 @@ def test_a_result_is_recorded_once_however_often_it_is_sent(app, place, ask):
     results = stored(app, monitor.id)
     assert [(result.verdict, result.location) for result in results] == [(Verdict.UP, "oslo")]
     with app.app_context():
-        sign = db.session.scalars(select(HeartbeatRow)).one()
+        sign = db.session.scalars(select(SignOfLifeRow)).one()
         assert (sign.location, sign.version, sign.clock_offset_ms) == ("oslo", "1.0", -5)
         scheduled = db.session.scalar(select(AssignmentRow.scheduled_at))
         assert scheduled == last_scheduled(monitor.id, 60, results[0].checked_at)

@@ -17,11 +17,11 @@ from app.db.settings import setting, store_setting
 from app.db.tables import (
     AssignmentRow,
     DeliveryRow,
-    HeartbeatRow,
     IncidentRow,
     MonitorStateRow,
     ResultRow,
     SettingRow,
+    SignOfLifeRow,
 )
 from app.engine import now, recorder, schedule
 from app.engine.checker import NOTICE_NETWORK
@@ -85,7 +85,7 @@ def test_an_outage_is_followed_from_monitor_to_alert(core, settings, site):
         state = db.session.get(MonitorStateRow, id)
         assert state.verdict == "up"
         assert state.unconfirmed_at is None, "back in the schedule"
-        sign = db.session.scalars(select(HeartbeatRow)).one()
+        sign = db.session.scalars(select(SignOfLifeRow)).one()
         assert sign.name.startswith("checker:")
         assert sign.ended_at is not None, "a checker that was stopped passes for alive"
         assert sign.last_check_at is not None

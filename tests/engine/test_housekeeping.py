@@ -15,12 +15,12 @@ from app.db.tables import (
     CounterRow,
     DeliveryRow,
     DomainRow,
-    HeartbeatRow,
     MarkerRow,
     MonitorRow,
     MonitorStateRow,
     PingRow,
     ResultRow,
+    SignOfLifeRow,
     StatusPageRow,
 )
 from app.db.types import to_ms
@@ -233,8 +233,8 @@ def test_old_rows_are_deleted(house):
                 journal.keep([row])
                 ping = {"monitor_id": id, "at": NOW - days * DAY, "kind": "success"}
                 session.add(PingRow(method="GET", **ping))
-        session.add(HeartbeatRow(name="checker:dead:1", at=NOW - 2 * DAY))
-        session.add(HeartbeatRow(name="checker:alive:1", at=NOW))
+        session.add(SignOfLifeRow(name="checker:dead:1", at=NOW - 2 * DAY))
+        session.add(SignOfLifeRow(name="checker:alive:1", at=NOW))
         session.add(CounterRow(name="key", window=0, count=1))
         for days in (399, 401):
             session.add(
@@ -246,7 +246,7 @@ def test_old_rows_are_deleted(house):
     assert db.session.scalar(select(func.min(ResultRow.at))) == to_ms(NOW - 29 * DAY)
     assert db.session.scalar(select(func.count()).select_from(PingRow)) == 6
     assert db.session.scalar(select(func.min(PingRow.at))) == NOW - 29 * DAY
-    assert db.session.scalars(select(HeartbeatRow.name)).all() == ["checker:alive:1"]
+    assert db.session.scalars(select(SignOfLifeRow.name)).all() == ["checker:alive:1"]
     assert db.session.scalar(select(CounterRow.name)) is None
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select
 
-from app.db import db, heartbeats, writing
+from app.db import db, liveness, writing
 from app.db.tables import (
     DeliveryRow,
     HeartbeatStateRow,
@@ -222,7 +222,7 @@ def test_without_a_web_process_nothing_is_missed_and_the_time_is_added(job):
     assert job.state.verdict == "unknown", "its ping may have been lost"
     look("05:35")  # still nobody: signs are missing again
     sign(at("05:35"))
-    assert db.session.scalar(select(heartbeats.HeartbeatRow.at)) == at("05:35")
+    assert db.session.scalar(select(liveness.SignOfLifeRow.at)) == at("05:35")
     sign(at("05:35:10"))
     job.ping("05:35:10")
     assert (job.state.verdict, job.incidents()) == ("up", [])
@@ -233,7 +233,7 @@ def test_a_ping_that_waited_while_the_machine_was_suspended_is_not_late(job):
     job.ping("03:00")
     job.ping("05:00")  # read before the web process has signed again
     assert (job.state.verdict, job.incidents()) == ("up", [])
-    assert db.session.scalar(select(heartbeats.HeartbeatRow.at)) == at("05:00")
+    assert db.session.scalar(select(liveness.SignOfLifeRow.at)) == at("05:00")
 
 
 def test_a_short_absence_leaves_the_status_and_the_deadline_moves(job):

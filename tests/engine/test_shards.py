@@ -8,7 +8,7 @@ import pytest
 
 from app.db import db, journal, shards, writing
 from app.db.shards import LEASE
-from app.db.tables import HeartbeatRow
+from app.db.tables import SignOfLifeRow
 from app.engine.shards import ALONE_SECONDS, LOOK_SECONDS, Shards, fair_share, is_gone
 from app.paths import MIGRATIONS
 
@@ -211,7 +211,7 @@ def test_each_place_has_its_own_shards(house):
     house.go_on(10)
     assert [len(checker.tokens) for checker in house.checkers.values()] == [shards.count()] * 2
     assert journal.location_id("oslo") != 1
-    signs = db.session.query(HeartbeatRow).all()
+    signs = db.session.query(SignOfLifeRow).all()
     assert {sign.location for sign in signs} == {"default", "oslo"}
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import select
 
-from app.db import db, heartbeats, journal, places, writing
+from app.db import db, journal, liveness, places, writing
 from app.db.settings import setting
 from app.db.tables import (
     ContactRow,
@@ -69,7 +69,7 @@ class House:
         recorder.record([(id, make_outcome(verdict, self.now))], self.now, location=name)
 
     def hear(self, name):
-        places.keep_heartbeat(name, self.now, process=f"agent:{name}", last_check_at=self.now)
+        places.keep_sign(name, self.now, process=f"agent:{name}", last_check_at=self.now)
 
     def pass_minutes(self, minutes, *heard, every=timedelta(seconds=30)):
         """Look so often, and at the end, while results come from the places ``heard``."""
@@ -79,7 +79,7 @@ class House:
             for name in heard:
                 self.hear(name)
             if self.worker_runs:
-                heartbeats.write("worker:host:1", self.now)
+                liveness.write("worker:host:1", self.now)
             self.watch.look(self.now)
 
     def up_seconds(self, id):
@@ -291,8 +291,8 @@ def test_without_a_checker_the_alert_worker_looks(house):
             watched.look(house.now)
 
     def checker():
-        name = heartbeats.process_name(heartbeats.CHECKER)
-        heartbeats.write(name, house.now, house.now, location="default")
+        name = liveness.process_name(liveness.CHECKER)
+        liveness.write(name, house.now, house.now, location="default")
 
     checker()
     house.check(id, "default")
@@ -308,10 +308,10 @@ def test_the_alert_worker_does_not_look_while_a_checker_runs(house):
     id = house.monitor("default")
     house.check(id, "default")
     watched = SilenceWatch(house.now, alone=True)
-    name = heartbeats.process_name(heartbeats.CHECKER)
+    name = liveness.process_name(liveness.CHECKER)
     for _step in range(60):
         house.now += timedelta(seconds=5)
-        heartbeats.write(name, house.now, house.now, location="default")
+        liveness.write(name, house.now, house.now, location="default")
         watched.look(house.now)
     assert house.state(id).verdict == "up"
 
@@ -363,7 +363,7 @@ def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house
         events = [event for event, _value in house.messages()]
         assert (shown() == "silent") == (events == [SILENT])
         if events == [SILENT]:
-            places.keep_heartbeat(
+            places.keep_sign(
                 "oslo", house.now, process="agent:oslo"
             )  # it lives, and brings nothing
             with writing() as session:

@@ -21,11 +21,11 @@ from app.db import db, rollups, shards, writing
 from app.db.tables import (
     DeliveryRow,
     DomainRow,
-    HeartbeatRow,
     IncidentRow,
     MonitorStateRow,
     ResultRow,
     RollupRow,
+    SignOfLifeRow,
 )
 from app.db.types import to_ms
 from app.engine import checker as checker_module
@@ -240,7 +240,7 @@ def test_a_reminder_that_was_sent_in_the_future_does_not_put_off_the_next(core):
 
 def heartbeat(core, at, checked_at=None, name="checker:gone:1"):
     with core.app_context(), writing() as session:
-        session.merge(HeartbeatRow(name=name, at=at, last_check_at=checked_at))
+        session.merge(SignOfLifeRow(name=name, at=at, last_check_at=checked_at))
 
 
 def faults(core):
@@ -279,7 +279,7 @@ def test_a_heartbeat_from_the_future_has_no_age_and_doctor_reports_it(core, sett
         report = health.health(now())
         assert (report.heartbeat_age, report.last_check_age) == (None, None)
         with writing() as session:
-            session.execute(sa.delete(HeartbeatRow))
+            session.execute(sa.delete(SignOfLifeRow))
     assert fault_of_clock() == [False]
 
 
@@ -316,7 +316,7 @@ def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
         assert db.session.scalar(access_counts) == 1
         Housekeeper(core, settings, Policies(settings)).delete_old(now())
         assert db.session.scalar(access_counts) == 0
-        assert db.session.scalar(sa.select(sa.func.count()).select_from(HeartbeatRow)) == 0
+        assert db.session.scalar(sa.select(sa.func.count()).select_from(SignOfLifeRow)) == 0
 
 
 def test_a_location_whose_results_are_of_the_future_has_no_vote():

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from app.access.settings import Policies
 from app.alerts.worker import Worker
 from app.commands.doctor import examine
-from app.db import connections, db, faults, heartbeats, shards, writing
-from app.db.tables import HeartbeatRow, ShardRow
+from app.db import connections, db, faults, liveness, shards, writing
+from app.db.tables import ShardRow, SignOfLifeRow
 from app.engine.checker import Checker, in_process
 from app.engine.housekeeping import Chore, Housekeeper
 from app.records import Verdict
@@ -36,7 +36,7 @@ def _impatient(monkeypatch):
 
 def heartbeat(app, name, at):
     with app.app_context(), writing() as session:
-        session.merge(HeartbeatRow(name=name, at=at, last_check_at=at))
+        session.merge(SignOfLifeRow(name=name, at=at, last_check_at=at))
         if name.startswith("checker:"):  # it has all shards
             shards.make(1)
             session.execute(sa.update(ShardRow).values(owner=name, until=at + shards.LEASE))
@@ -206,7 +206,7 @@ def test_readyz_and_doctor_report_a_worker_without_heartbeats(app, settings):
     assert row.sentence.startswith("None is running. The last sign of one is from ")
     worker = Worker(app, settings)
     with app.app_context():
-        worker._write_heartbeat()
+        worker._write_sign()
     assert ready(app) == (200, [])
     assert [finding.sentence for finding in findings(app, "alert worker")] == ["It runs."]
 
@@ -222,9 +222,11 @@ def test_a_worker_that_was_stopped_counts_as_ended_at_once(app, settings):
     worker.run(stop)
     assert ready(app) == (503, [health.WORKER_SILENT])
     with app.app_context():
-        [row] = db.session.scalars(sa.select(HeartbeatRow).where(HeartbeatRow.name == worker.name))
+        [row] = db.session.scalars(
+            sa.select(SignOfLifeRow).where(SignOfLifeRow.name == worker.name)
+        )
         assert row.ended_at is not None
-        assert heartbeats.signs_of(heartbeats.WORKER, now()).silent
+        assert liveness.signs_of(liveness.WORKER, now()).silent
 
 
 def test_a_missing_checker_is_a_fault_only_on_installations_that_check(app):

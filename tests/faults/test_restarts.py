@@ -22,7 +22,7 @@ import requests
 
 from app.checks.http.outcome import Outcome
 from app.commands.serve import listen
-from app.db import assignments, heartbeats, shards
+from app.db import assignments, liveness, shards
 from app.engine import recorder
 from app.engine.checker import Checker
 from app.engine.shards import Shards, has_ended, make_token
@@ -82,7 +82,7 @@ def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, s
         checker = Checker(core, settings)
         running, token = process()
         killed = Shards(
-            f"{heartbeats.process_name(heartbeats.CHECKER, running.pid)}:{token}", "default"
+            f"{liveness.process_name(liveness.CHECKER, running.pid)}:{token}", "default"
         )
         try:
             assert len(killed.look(now(), 0).gained) == shards.count()

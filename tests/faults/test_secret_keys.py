@@ -22,7 +22,7 @@ from app.alerts.outbox import lane
 from app.commands import rotating
 from app.commands.doctor import examine
 from app.config import SettingError, Settings, read
-from app.db import db, heartbeats, rotation, schema, unreadable, writing
+from app.db import db, liveness, rotation, schema, unreadable, writing
 from app.db.settings import store_setting
 from app.db.tables import AuditRow, ContactRow, IncidentRow, MonitorRow, SettingRow
 from app.db.types import Unreadable
@@ -248,20 +248,20 @@ def test_a_value_that_is_written_meanwhile_is_not_overwritten(stored, settings, 
         assert db.session.get(SettingRow, "webhook_secret").value == "whsec_newer"
 
 
-@pytest.mark.parametrize("role", [heartbeats.CHECKER, heartbeats.WORKER])
+@pytest.mark.parametrize("role", [liveness.CHECKER, liveness.WORKER])
 def test_nothing_begins_while_a_checker_or_worker_lacks_the_new_key(stored, settings, capsys, role):
     with stored.app_context():
-        heartbeats.write(f"{role}:here:1", now())
+        liveness.write(f"{role}:here:1", now())
     before = old_left(settings)
     with pytest.raises(WakefulError, match=f"run without the new key: {role}:here:1"):
         rotate(settings)
     assert old_left(settings) == before
     with stored.app_context():
-        heartbeats.note_end(f"{role}:here:1", now())
+        liveness.note_end(f"{role}:here:1", now())
     with having(settings, NEW, SECRET_KEY):
-        heartbeats.write(f"{role}:here:2", now())
+        liveness.write(f"{role}:here:2", now())
     with stored.app_context():
-        heartbeats.write(f"{role}:here:3", now() - timedelta(minutes=2))  # it was killed
+        liveness.write(f"{role}:here:3", now() - timedelta(minutes=2))  # it was killed
     assert rotate(settings)
 
 

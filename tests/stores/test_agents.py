@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from app import create_app
 from app.db import db, journal, places, writing
-from app.db.tables import AssignmentRow, HeartbeatRow, IncidentRow, ResultRow
+from app.db.tables import AssignmentRow, IncidentRow, ResultRow, SignOfLifeRow
 from app.db.types import from_ms, to_ms
 from app.engine import now as on_demand
 from app.engine import recorder
@@ -74,7 +74,7 @@ def other(settings, place):
 def last_result_at(app):
     """When the place brought results last, as the silence watch reads it."""
     with app.app_context():
-        return db.session.scalars(select(HeartbeatRow.last_check_at)).one()
+        return db.session.scalars(select(SignOfLifeRow.last_check_at)).one()
 
 
 def test_a_web_process_that_starts_again_does_not_forget_when_results_came(
@@ -269,7 +269,7 @@ def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_d
 
     with monkeypatch.context() as patch:
         for module, name in (
-            (recorder, "record_claimed"), (recorder, "record_late"), (places, "keep_heartbeat"),
+            (recorder, "record_claimed"), (recorder, "record_late"), (places, "keep_sign"),
         ):  # fmt: skip
             patch.setattr(module, name, ends(getattr(module, name)))
         with pytest.raises(Killed):
@@ -410,7 +410,7 @@ def test_a_place_brings_results_though_the_answer_to_them_was_lost(
 ):
     monitor = watched()
     with monkeypatch.context() as patch:
-        patch.setattr(places, "keep_heartbeat", lambda *_arguments, **_options: 1 / 0)
+        patch.setattr(places, "keep_sign", lambda *_arguments, **_options: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             process.take(result(monitor, Verdict.UP, at))
     other.take(result(monitor, Verdict.UP, at))

@@ -397,7 +397,7 @@ def add_places(ids: dict[str, int]) -> None:
         ("agent", "sydney", 5_000, -3_250),
     ):
         last_sign = at - timedelta(seconds=ago)
-        places.keep_heartbeat(
+        places.keep_sign(
             name, last_sign, process=f"{role}:{name}:1", version="1.0", clock_offset_ms=offset,
             checks_per_minute=None if ago > 60 else 1_240, last_check_at=last_sign,
         )  # fmt: skip

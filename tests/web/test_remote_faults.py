@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 
 from app.access.acknowledgements import make_token
 from app.db import journal, writing
-from app.db.tables import HeartbeatRow
+from app.db.tables import SignOfLifeRow
 from app.engine import recorder
 from app.records import Group
 from app.stores import Extent, current_store
@@ -329,7 +329,7 @@ def test_what_looks_after_the_service_is_not_troubled_by_a_remote(app, server, e
     client = editor.client
     dashboard = client.application
     with dashboard.app_context(), writing() as session:  # from when it was a local installation
-        session.add(HeartbeatRow(name="checker:here:1", at=now() - timedelta(days=1)))
+        session.add(SignOfLifeRow(name="checker:here:1", at=now() - timedelta(days=1)))
     assert client.get("/readyz").json["status"] == "ready"
     server.answer = None
     for status in (401, 403, 404, 409, 422, 500):

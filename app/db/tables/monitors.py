@@ -266,8 +266,8 @@ class MonitorEvidenceRow(Model):
 class PlaceRow(Numbered, Model):
     """A place that checks run from. Row 1 always exists; a checker creates the row of its place.
 
-    The reports of its processes are in their heartbeats. The times here are from processes whose
-    heartbeats are deleted (``app/db/places.py``).
+    The reports of its processes are in their signs of life. The times here are from processes whose
+    signs are deleted (``app/db/places.py``).
     """
 
     __tablename__ = "locations"

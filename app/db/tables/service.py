@@ -83,7 +83,7 @@ class SettingRow(Model):
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class HeartbeatRow(Model):
+class SignOfLifeRow(Model):
     """When a process last wrote that it is alive, and what it did last. ``/readyz`` and the list of
     places read it.
     """

@@ -18,9 +18,9 @@ from sqlalchemy.orm import load_only
 
 from app.checks.outcome import clean
 from app.checks.redact import Redactor
-from app.db import AnySession, db, heartbeats, journal, wakeups, writing
+from app.db import AnySession, db, journal, liveness, wakeups, writing
 from app.db.statements import locked
-from app.db.tables import HeartbeatRow, HeartbeatStateRow, MonitorRow, MonitorStateRow, PingRow
+from app.db.tables import HeartbeatStateRow, MonitorRow, MonitorStateRow, PingRow, SignOfLifeRow
 from app.db.types import from_ms, readable, to_ms
 from app.engine.recorder import unreachable
 from app.engine.recorder.results import record
@@ -54,7 +54,7 @@ from app.rules.figures import in_one_unit
 
 AT_ONCE = 500  # heartbeats in one transaction
 _AWAY_AFTER = timedelta(seconds=16)  # three signs of web processes that did not come
-_SIGNED_AT = select(HeartbeatRow.at).where(HeartbeatRow.name == heartbeats.WEB)
+_SIGNED_AT = select(SignOfLifeRow.at).where(SignOfLifeRow.name == liveness.WEB)
 # Only the newest pings of a heartbeat are stored: the holder of its secret could fill the disk. The
 # results of older pings stay, and the body of a failure is in the evidence of its incident.
 PINGS_KEPT, BODIES_KEPT = 10_000, 1_000
@@ -157,7 +157,7 @@ class _Watched:
         due = [moment for moment in moments if moment is not None]
         row.due_at = None if self.monitor.paused else min(due, default=None)
         if row.due_at is not None and (due_before is None or row.due_at < due_before):
-            wakeups.note(session, heartbeats.DEADLINES)
+            wakeups.note(session, liveness.DEADLINES)
 
 
 def rules_of(monitor: MonitorRow) -> HeartbeatRules:
@@ -373,15 +373,15 @@ def sign(now: datetime) -> None:
     """Store that a web process can take pings ``now``, and what was missed before it could."""
     with writing() as session:
         _end_absence(session, now)
-        heartbeats.write(heartbeats.WEB, now)
+        liveness.write(liveness.WEB, now)
 
 
 def _end_absence(session: AnySession, now: datetime) -> None:
     """Add the time in which no web process could take pings, if it ends now, to all deadlines."""
-    row = session.scalar(locked(HeartbeatRow).where(HeartbeatRow.name == heartbeats.WEB))
+    row = session.scalar(locked(SignOfLifeRow).where(SignOfLifeRow.name == liveness.WEB))
     if row is not None and now - row.at > _AWAY_AFTER:
         _add_absence(session, row.at, now)
-        heartbeats.write(heartbeats.WEB, now)
+        liveness.write(liveness.WEB, now)
 
 
 def _add_absence(session: AnySession, since: datetime, back: datetime) -> None:
@@ -392,4 +392,4 @@ def _add_absence(session: AnySession, since: datetime, back: datetime) -> None:
             heartbeat.store(session)
             if heartbeat.row.due_at is not None:
                 heartbeat.row.due_at = back
-    wakeups.note(session, heartbeats.DEADLINES)
+    wakeups.note(session, liveness.DEADLINES)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, func, or_, select
 
-from app.db import AnySession, changes, dependencies, heartbeats, rollups, wakeups
+from app.db import AnySession, changes, dependencies, liveness, rollups, wakeups
 from app.db.latest import lock_states
 from app.db.statements import rows_changed, updating
 from app.db.tables import (
@@ -289,7 +289,7 @@ def _judge_heartbeats_again(session: AnySession, ids: Iterable[int], at: datetim
     row = HeartbeatStateRow
     of_these = row.monitor_id.in_(list(ids))
     if rows_changed(session, updating(row).where(of_these).values(due_at=at)):
-        wakeups.note(session, heartbeats.DEADLINES)
+        wakeups.note(session, liveness.DEADLINES)
 
 
 def forget(session: AnySession, parent_id: int, now: datetime) -> None:

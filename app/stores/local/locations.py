@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from app.access.agents import end_token, give_token
-from app.db import DbSession, by_place, db, heartbeats, places, writing
-from app.db.tables import AssignmentRow, HeartbeatRow, MonitorRow, PlaceRow
+from app.db import DbSession, by_place, db, liveness, places, writing
+from app.db.tables import AssignmentRow, MonitorRow, PlaceRow, SignOfLifeRow
 from app.db.types import record_of
 from app.errors import Conflict, Invalid
 from app.i18n import N_, _, _n
@@ -66,9 +66,9 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
                 raise Conflict(_(base.DEFAULT_STAYS), monitors=_users(session, id))
             if users := _users(session, id):
                 raise Conflict(_(base.PLACE_IN_USE), monitors=users)
-            if heartbeats.names_alive(row.name, self.now(), places.ALIVE):
+            if liveness.names_alive(row.name, self.now(), places.ALIVE):
                 raise Conflict(_(CHECKER_RUNS), monitors=[])
-            session.execute(delete(HeartbeatRow).where(HeartbeatRow.location == row.name))
+            session.execute(delete(SignOfLifeRow).where(SignOfLifeRow.location == row.name))
             end_token(session, row, self.now())
             session.delete(row)
 
@@ -99,9 +99,9 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         row.public_key = None  # the next agent has another key
         places.drop_unknown(session, row.id)
         session.execute(
-            delete(HeartbeatRow).where(
-                HeartbeatRow.location == row.name,
-                HeartbeatRow.name.startswith(f"{heartbeats.AGENT}:"),
+            delete(SignOfLifeRow).where(
+                SignOfLifeRow.location == row.name,
+                SignOfLifeRow.name.startswith(f"{liveness.AGENT}:"),
             )
         )
 

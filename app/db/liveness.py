@@ -1,4 +1,4 @@
-"""Heartbeats: when each process last wrote that it is alive. ``/readyz`` and ``wakeful doctor``
+"""Signs of life: when each process last wrote that it is alive. ``/readyz`` and ``wakeful doctor``
 read them. Needs an application context.
 """
 
@@ -15,12 +15,12 @@ from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, upda
 
 from app.db import db, writing
 from app.db.statements import inserting, newest_of
-from app.db.tables import HeartbeatRow
+from app.db.tables import SignOfLifeRow
 from app.rules.clocks import believable
 from app.secret_keys import keys_of, mark_of
 
 CHECKER, WORKER = "checker", "worker"
-WEB = "web"  # one heartbeat for all web processes: one of them can take pings
+WEB = "web"  # one row for all web processes: one of them can take pings
 DEADLINES = "deadlines"  # the role of the watch over deadlines, only for wake-ups
 AGENT = "agent"  # written by the server that gets its results
 PROBE = "probe"  # written to test whether the database accepts writes
@@ -29,8 +29,8 @@ PROBE = "probe"  # written to test whether the database accepts writes
 SILENT_AFTER = {CHECKER: timedelta(seconds=20), WORKER: timedelta(seconds=45)}
 RETENTION = timedelta(days=1)
 
-_COLUMNS: Any = HeartbeatRow.__table__.c
-MAX_HOST = 40  # characters of the host in the name of a heartbeat
+_COLUMNS: Any = SignOfLifeRow.__table__.c
+MAX_HOST = 40  # characters of the host in the name of a process
 
 
 def process_name(role: str, pid: int | None = None) -> str:
@@ -40,10 +40,10 @@ def process_name(role: str, pid: int | None = None) -> str:
 
 _AT = _COLUMNS.at.type
 _ALIVE = select(_COLUMNS.name).where(
-    HeartbeatRow.location == bindparam("location"),
-    HeartbeatRow.name.startswith(f"{CHECKER}:"),  # probers and agents own no shards
-    HeartbeatRow.at.between(bindparam("since", type_=_AT), bindparam("until", type_=_AT)),
-    HeartbeatRow.ended_at.is_(None),
+    SignOfLifeRow.location == bindparam("location"),
+    SignOfLifeRow.name.startswith(f"{CHECKER}:"),  # probers and agents own no shards
+    SignOfLifeRow.at.between(bindparam("since", type_=_AT), bindparam("until", type_=_AT)),
+    SignOfLifeRow.ended_at.is_(None),
 )
 
 
@@ -61,7 +61,7 @@ def write(
     """Store that a process is alive, the time of its last check and, at its end, that it ended.
     ``location``: the place that it checks from. Joins the caller's transaction, if there is one.
 
-    Several web processes write the heartbeat of one agent, each with the checks that it has
+    Several web processes write the sign of one agent, each with the checks that it has
     recorded itself. So an older time, or none, does not replace a newer one.
     """
     fields = {
@@ -82,7 +82,7 @@ def write(
 @cache
 def _upsert(_dialect: str) -> Any:
     """Built once: a checker runs it every few seconds."""
-    insert = inserting(HeartbeatRow).values(
+    insert = inserting(SignOfLifeRow).values(
         {column.name: bindparam(column.name, type_=column.type) for column in _COLUMNS}
     )
     latest = bindparam("latest", type_=_AT)
@@ -94,7 +94,7 @@ def _upsert(_dialect: str) -> Any:
 
 
 def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:
-    """The names of a place's checkers whose heartbeat is at most ``within`` from now. A heartbeat
+    """The names of a place's checkers whose last sign is at most ``within`` from now. A sign
     further in the future was written before the clock was set back.
     """
     times = {"since": now - within, "until": now + within}
@@ -106,20 +106,20 @@ def note_end(process: str, now: datetime) -> None:
     which is also the beginning of a checker's name.
     """
     of_process = or_(
-        HeartbeatRow.name == process, HeartbeatRow.name.startswith(f"{process}:", autoescape=True)
+        SignOfLifeRow.name == process, SignOfLifeRow.name.startswith(f"{process}:", autoescape=True)
     )
     with writing() as session:
-        session.execute(update(HeartbeatRow).where(of_process).values(ended_at=now))
+        session.execute(update(SignOfLifeRow).where(of_process).values(ended_at=now))
 
 
 def with_other_keys(now: datetime) -> list[str]:
     """The names of running checkers and alert workers that do not have this process's first secret
-    key. Web servers have no heartbeat.
+    key. Web servers do not say.
     """
     first_key = mark_of(keys_of()[0])
     rows = db.session.execute(
-        select(HeartbeatRow.name, HeartbeatRow.keys).where(
-            or_(*(_lives(role, now) for role in SILENT_AFTER)), HeartbeatRow.ended_at.is_(None)
+        select(SignOfLifeRow.name, SignOfLifeRow.keys).where(
+            or_(*(_lives(role, now) for role in SILENT_AFTER)), SignOfLifeRow.ended_at.is_(None)
         )
     )
     return sorted(name for name, keys in rows if first_key not in (keys or "").split(","))
@@ -127,29 +127,29 @@ def with_other_keys(now: datetime) -> list[str]:
 
 def _lives(role: str, now: datetime) -> ColumnElement[bool]:
     within = SILENT_AFTER[role]
-    of_role = HeartbeatRow.name.startswith(f"{role}:")
-    return of_role & HeartbeatRow.at.between(now - within, now + within)
+    of_role = SignOfLifeRow.name.startswith(f"{role}:")
+    return of_role & SignOfLifeRow.at.between(now - within, now + within)
 
 
 def delete_old(now: datetime) -> None:
-    """Delete the heartbeats of dead processes."""
+    """Delete the signs of dead processes."""
     # Heartbeats from the future go too: a clock that was ahead wrote them, and they would never
     # expire.
-    is_recent = HeartbeatRow.at.between(now - RETENTION, now + RETENTION)
+    is_recent = SignOfLifeRow.at.between(now - RETENTION, now + RETENTION)
     with writing() as session:
-        # The last heartbeat of a web process stays: it shows since when no ping could arrive.
-        session.execute(delete(HeartbeatRow).where(~is_recent, HeartbeatRow.name != WEB))
+        # The last sign of a web process stays: it shows since when no ping could arrive.
+        session.execute(delete(SignOfLifeRow).where(~is_recent, SignOfLifeRow.name != WEB))
 
 
 def newest() -> datetime | None:
-    """The time of the newest heartbeat."""
-    return db.session.scalar(select(func.max(HeartbeatRow.at)))
+    """The time of the newest sign of life."""
+    return db.session.scalar(select(func.max(SignOfLifeRow.at)))
 
 
 @dataclass(frozen=True, slots=True)
 class RoleSigns:
-    """The heartbeats of all checkers, or of all alert workers. ``silent``: no process is alive.
-    ``ever``: there has been a process. ``at``: the time of the newest heartbeat.
+    """The signs of life of all checkers, or of all alert workers. ``silent``: no process is alive.
+    ``ever``: there has been a process. ``at``: the time of the newest sign.
     """
 
     ever: bool
@@ -161,13 +161,13 @@ class RoleSigns:
 @cache
 def _signs_query(role: str) -> Any:
     """Built once, because it is run every few seconds."""
-    at, checked = HeartbeatRow.at, HeartbeatRow.last_check_at
-    of_role, soon = HeartbeatRow.name.startswith(f"{role}:"), bindparam("soon", type_=at.type)
+    at, checked = SignOfLifeRow.at, SignOfLifeRow.last_check_at
+    of_role, soon = SignOfLifeRow.name.startswith(f"{role}:"), bindparam("soon", type_=at.type)
     newest = select(func.max(at)).where(of_role, at <= soon)
     return select(
         select(func.count()).where(of_role).scalar_subquery(),
         newest.scalar_subquery(),
-        newest.where(HeartbeatRow.ended_at.is_(None)).scalar_subquery(),
+        newest.where(SignOfLifeRow.ended_at.is_(None)).scalar_subquery(),
         select(func.max(checked)).where(checked <= soon).scalar_subquery(),
     )
 
