@@ -8,8 +8,6 @@ from app.stores import current_access
 from tests.api.conftest import Api
 from tests.factories import make_key, make_outcome, now
 
-pytestmark = pytest.mark.both_databases
-
 
 @pytest.fixture
 def chain(api):
@@ -69,6 +67,7 @@ def test_a_key_does_not_choose_parents_that_it_may_not_see(app, api):
         assert (answer.json["data"][0]["status"] == 201) == kept, answer.text
 
 
+@pytest.mark.both_databases
 def test_the_list_has_a_filter_for_what_is_reached_through_a_monitor(app, api, chain):
     router, switch, server = (monitor["id"] for monitor in chain)
     tagged = api.monitor(name="Own", tags="shop", **{"depends_on[0]": str(router)})["id"]
@@ -98,6 +97,7 @@ def test_a_bound_key_reads_no_names_of_parents_without_its_tag(app, api):
     assert "Secret" not in answer.text + bound("GET", "/monitors").text
 
 
+@pytest.mark.both_databases
 def test_a_monitor_behind_another_is_unreachable_and_the_incident_lists_it(app, api, chain):
     router, _switch, server = (monitor["id"] for monitor in chain)
     with app.app_context():

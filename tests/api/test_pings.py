@@ -15,8 +15,6 @@ from tests.api.conftest import BASE, MONITOR, Api
 from tests.factories import make_key
 from tests.support.clock import clock_of
 
-pytestmark = pytest.mark.both_databases
-
 RID = "6c8b2a1e-0000-4000-8000-000000000001"
 HEARTBEAT = {"name": "Nightly Backup", "url": "heartbeat:"}
 
@@ -93,6 +91,7 @@ def test_what_a_heartbeat_refuses(api):
         assert name in api.errors("POST", "/monitors", data=HEARTBEAT | fields), fields
 
 
+@pytest.mark.both_databases
 def test_a_token_is_unique_and_only_set_when_it_is_stored(api, job):
     taken = HEARTBEAT | {"heartbeat_token": job["token"]}
     assert api.errors("POST", "/monitors", data=taken).keys() == {"heartbeat_token"}
@@ -109,6 +108,7 @@ def test_a_heartbeat_is_not_checked(api, job):
     assert "url" in api.errors("POST", "/checks", data={"url": "heartbeat:"})
 
 
+@pytest.mark.both_databases
 def test_a_new_token_ends_the_old_one_and_is_in_the_audit_log(app, api, reader, job):
     path = f"/monitors/{job['id']}/heartbeat-token"
     assert reader("POST", path).status_code == 403
@@ -200,6 +200,7 @@ def test_any_method_is_a_ping(api, job):
         assert api.get(f"/monitors/{job['id']}/pings")["data"][0]["method"] == method
 
 
+@pytest.mark.both_databases
 def test_pings_make_the_status_and_are_listed_with_what_they_sent(api, reader, job):
     url = f"/ping/{job['token']}"
     api.client.post(f"{url}/start?rid={RID}")
@@ -279,6 +280,7 @@ def ping_key(app):
     return make_key(app, "ping")
 
 
+@pytest.mark.both_databases
 def test_a_ping_key_calls_a_heartbeat_by_its_slug_and_does_nothing_else(app, api, job, ping_key):
     assert len(ping_key) == 22
     for end, text in (("", "OK"), ("/start", "OK"), ("/7", "OK"), ("/256", "invalid url format")):
@@ -294,6 +296,7 @@ def test_a_ping_key_calls_a_heartbeat_by_its_slug_and_does_nothing_else(app, api
     assert (answer.status_code, answer.text) == (409, "ambiguous slug")
 
 
+@pytest.mark.both_databases
 def test_a_first_ping_may_create_its_heartbeat(api, ping_key):
     channels = [{"key": "email", "value": "ops@example.org"}]
     for name, default in (("Ops", True), ("Others", False)):

@@ -23,8 +23,6 @@ from app.engine.recorder import sign
 from app.records import ArrivedPing, PingKind
 from tests.factories import make_heartbeat
 
-pytestmark = pytest.mark.both_databases
-
 
 def at(clock: str) -> datetime:
     return datetime.fromisoformat(f"2026-05-01T{clock}").replace(tzinfo=UTC)
@@ -89,6 +87,7 @@ def events():
     return list(db.session.scalars(select(DeliveryRow.event).order_by(DeliveryRow.id)))
 
 
+@pytest.mark.both_databases
 def test_a_missed_deadline_opens_an_incident_from_the_deadline_and_one_ping_ends_it(job):
     job.ping("03:00")
     assert (job.state.verdict, job.heartbeat.expected_at) == ("up", at("04:00"))
@@ -150,6 +149,7 @@ def test_between_pings_a_result_of_each_interval_keeps_the_time_watched(job):
     assert job.state.verdict == "up"
 
 
+@pytest.mark.both_databases
 def test_pings_of_the_same_moment_are_all_kept_in_one_transaction(job):
     pings = [(job.id, ArrivedPing(at("00:00"), PingKind.SUCCESS)) for _ping in range(60)]
     recorder.record_pings(pings, at("00:00:01"))
@@ -157,6 +157,7 @@ def test_pings_of_the_same_moment_are_all_kept_in_one_transaction(job):
     assert job.state.verdict == "up"
 
 
+@pytest.mark.both_databases
 def test_of_one_heartbeat_the_newest_pings_are_kept_and_fewer_bodies(core, monkeypatch):
     monkeypatch.setattr("app.engine.recorder.pings.PINGS_KEPT", 3)
     monkeypatch.setattr("app.engine.recorder.pings.BODIES_KEPT", 2)
@@ -200,6 +201,7 @@ def test_in_maintenance_nothing_opens(core):
         assert job.incidents() == [("heartbeat_failed", at("05:30"), None)]
 
 
+@pytest.mark.both_databases
 def test_without_a_web_process_nothing_is_missed_and_the_time_is_added(job):
     clock = [at("03:00")]
     watch = DeadlineWatch(lambda: clock[0])

@@ -17,8 +17,6 @@ from app.stores.local import LocalStore
 from tests.factories import keep_results, make_outcome
 from tests.support.recorders import HOUR, NAMES, WHOLE, Engine, Places, at, change
 
-pytestmark = pytest.mark.both_databases
-
 MINUTE = 60
 
 
@@ -91,6 +89,7 @@ def test_it_becomes_down_when_checks_fail_and_ends_with_the_outage(engine):
     assert engine.minutes(id, "s", first=16)[1:] == [("degraded", 12, None)]
 
 
+@pytest.mark.both_databases
 def test_its_time_is_no_downtime(engine):
     id = engine.watch(confirmations=0)
     engine.minutes(id, "ffffff sss ddd ff")
@@ -165,6 +164,7 @@ def test_a_long_interval_takes_the_time_of_three_checks(engine):
     assert len(engine.incidents(id)) == 1
 
 
+@pytest.mark.both_databases
 def test_the_preview_leaves_hours_out_in_which_no_check_was_slow(engine, monkeypatch):
     id = engine.watch()
     script = {3 * 60: 40, 20 * 60 - 5: 10}  # the minute at which it gets slow, for how many
@@ -195,6 +195,7 @@ def test_the_preview_leaves_hours_out_in_which_no_check_was_slow(engine, monkeyp
     assert newest.since > whole.since, "and says since when"
 
 
+@pytest.mark.both_databases
 def test_results_that_are_packed_are_among_the_minutes(engine):
     twelve_hours = 12 * HOUR
     id = engine.watch(interval=twelve_hours, created_at=at(-twelve_hours))
@@ -233,6 +234,7 @@ def test_late_results_are_among_the_minutes_of_those_that_follow(engine, late, l
     assert engine.minutes(id, live, first=len(late)) == incidents
 
 
+@pytest.mark.both_databases
 def test_the_cause_names_the_phase_that_grew_since_the_week_before(engine):
     id = engine.watch(created_at=WHOLE - timedelta(days=10))
     with writing() as session:
@@ -275,6 +277,7 @@ class TestSeveralPlaces:
             assert incident.seen_by == ["oslo", "sydney"]
 
 
+@pytest.mark.both_databases
 def test_a_contact_for_outages_alone_is_notified_when_it_becomes_down(engine):
     id = engine.watch(alerts=[], confirmations=0)
     with writing() as session:

@@ -26,8 +26,6 @@ from tests.factories import make_heartbeat
 from tests.support.queries import queries
 from tests.support.recorders import WHOLE, Engine, at, change
 
-pytestmark = pytest.mark.both_databases
-
 
 class Router(Engine):
     """A ``router``, and monitors that are reached through it."""
@@ -62,6 +60,7 @@ def engine(core):
         yield Router(core)
 
 
+@pytest.mark.both_databases
 def test_nothing_opens_while_the_parent_is_down_and_one_incident_lists_the_others(engine):
     engine.start(children=20)
     for id in engine.children:
@@ -160,6 +159,7 @@ def test_a_failure_that_goes_on_opens_its_own_incident_when_the_parent_is_good_a
     assert incident.cause_code == "connection_refused", "its own"
 
 
+@pytest.mark.both_databases
 def test_a_status_page_shows_an_outage_once_that_of_the_parent_is_confirmed(engine):
     engine.start()
 
@@ -174,6 +174,7 @@ def test_a_status_page_shows_an_outage_once_that_of_the_parent_is_confirmed(engi
     assert shown() == "outage"
 
 
+@pytest.mark.both_databases
 def test_what_recovers_with_the_parent_opens_nothing(engine):
     engine.start()
     engine.checks(engine.router, [("down", 0), ("down", 10)])
@@ -209,6 +210,7 @@ def test_the_message_says_how_many_are_behind_the_parent_and_that_of_its_end_who
     assert resolved.data["incident"]["affected"] == failing
 
 
+@pytest.mark.both_databases
 def test_what_is_behind_many_incidents_takes_no_more_statements_than_behind_one(engine):
     """A network that breaks opens hundreds at once, in the transaction of their results."""
     engine.start(confirmations=2)
@@ -231,6 +233,7 @@ def ids_in(behind):
     return [[monitor.id for monitor in monitors] for monitors in behind.values()]
 
 
+@pytest.mark.both_databases
 def test_parents_of_parents_count_and_the_first_that_failed_is_named(engine):
     engine.start()
     grandchild = engine.behind(engine.child, name="Grandchild")
@@ -268,6 +271,7 @@ def test_parents_that_are_not_watched_hide_nothing(engine, settings, why):
     assert incident.started_at == WHOLE + timedelta(seconds=31)
 
 
+@pytest.mark.both_databases
 def test_a_parent_that_is_deleted_hides_nothing_any_more(engine):
     engine.start()
     engine.checks(engine.router, [("down", 0), ("down", 10)])
@@ -294,6 +298,7 @@ def test_an_incident_that_was_open_before_stays(engine):
     assert engine.open(engine.child) == []
 
 
+@pytest.mark.both_databases
 def test_a_heartbeat_that_is_missed_waits_for_what_it_is_reached_through(engine):
     engine.start()
     heartbeat = make_heartbeat(engine.core, name="Nightly").id
