@@ -15,7 +15,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    literal_column,
     or_,
     select,
 )
@@ -25,7 +24,7 @@ from app.alerts.lanes import Reason
 from app.alerts.outbox import lane
 from app.alerts.targets import OPEN_EVENTS, channels_of, contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
-from app.db.statements import rows_changed
+from app.db.statements import constant, rows_changed
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable, readable, record_of
 from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask
@@ -39,19 +38,16 @@ _TABLE: Any = DeliveryRow.__table__
 _DELIVERY = _TABLE.c
 # ``IS_ALERT`` in a form that no index can serve. For queries that want few rows: SQLite would
 # choose the index on subscriber_id, by which it reads all alerts.
-_IS_ALERT_UNINDEXED = func.coalesce(_DELIVERY.subscriber_id, 0) == 0
+_IS_ALERT_UNINDEXED = func.coalesce(_DELIVERY.subscriber_id, constant(0)) == constant(0)
 _REASON = func.coalesce(_DELIVERY.reason, "")
-# The status is no parameter: SQLite chooses an index by it, and would plan the statement again each
-# time.
 _NOT_TRIED = func.substr(_REASON, 1, len(NOT_SENT)) == NOT_SENT
 _FAILED, _HELD = (
-    _DELIVERY.status == literal_column(f"'{status}'")
-    for status in (DeliveryStatus.FAILED, DeliveryStatus.HELD)
+    _DELIVERY.status == constant(status) for status in (DeliveryStatus.FAILED, DeliveryStatus.HELD)
 )
 # ``Delivery.is_lost`` as a condition.
-_IS_LOST = or_(_FAILED & _NOT_TRIED, _HELD & (_REASON == Reason.RESTORED))
+_IS_LOST = or_(_FAILED & _NOT_TRIED, _HELD & (constant(Reason.RESTORED) == _REASON))
 # Given up by a person, so the channel is not at fault.
-_GIVEN_UP = _REASON == Reason.GIVEN_UP
+_GIVEN_UP = constant(Reason.GIVEN_UP) == _REASON
 
 
 def to_record(
@@ -149,7 +145,7 @@ def _unsent() -> Select[int]:
         .where(
             _IS_LOST,
             _IS_ALERT_UNINDEXED,
-            _DELIVERY.event != Event.TEST,
+            _DELIVERY.event != constant(Event.TEST),
             ~_replaced(_DELIVERY),
             or_(~exists().where(of_a_group), exists().where(of_a_group, ~_replaced(member.c))),
             or_(
@@ -181,7 +177,7 @@ _WRITTEN = (
     select(*_STEPS)
     .where(
         _DELIVERY.incident_id.in_(bindparam("ids", expanding=True)),
-        _DELIVERY.event.in_(OPEN_EVENTS),
+        _DELIVERY.event.in_([*map(constant, OPEN_EVENTS)]),
     )
     .order_by(_DELIVERY.id)
 )

@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, select
 
 from app.db import cached, db, writing
+from app.db.statements import constant
 from app.db.tables import SettingRow
 from app.db.types import Unreadable, readable
 from app.records import Notice
@@ -19,7 +20,7 @@ _SETTING = SettingRow.__table__.c
 _VALUE = select(_SETTING.value).where(_SETTING.name == bindparam("name"))
 REQUIRED_ROLES = "second_factor_roles"  # the setting of the roles that must have a second factor
 _OF_PAGES = select(_SETTING.name, _SETTING.value).where(
-    _SETTING.name.in_([*Notice, REQUIRED_ROLES])
+    _SETTING.name.in_([*map(constant, Notice), REQUIRED_ROLES])
 )
 
 

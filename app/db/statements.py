@@ -11,13 +11,16 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from functools import cache, partial
 from typing import Any, TypeVar
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Integer,
     Select,
+    String,
     Update,
     any_,
     case,
@@ -25,6 +28,7 @@ from sqlalchemy import (
     delete,
     func,
     literal,
+    literal_column,
     or_,
     select,
     tuple_,
@@ -47,6 +51,16 @@ def inserting(table: type[Any]) -> Any:
     """An insert that has ``on_conflict_do_update`` and ``on_conflict_do_nothing``."""
     dialect: Any = postgresql if db.engine.dialect.name == "postgresql" else sqlite
     return dialect.insert(table.__table__)
+
+
+def constant(value: StrEnum | int) -> ColumnElement[Any]:
+    """A word or number of the program, written into the SQL. Binding it would take as long as
+    reading a row; and SQLite plans a statement again each time if the value of a parameter decides
+    which partial index it can use.
+    """
+    if isinstance(value, StrEnum):
+        return literal_column(f"'{value}'", String)
+    return literal_column(str(value), Integer)
 
 
 def as_stored(table: type[T]) -> Select[T]:

@@ -20,13 +20,13 @@ from sqlalchemy import (
     case,
     exists,
     func,
-    literal,
     select,
     text,
     union_all,
 )
 
 from app.db import db
+from app.db.statements import constant
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.tables.monitors import NOT_UP
 from app.records import (
@@ -45,12 +45,12 @@ NOW: BindParameter[Any] = bindparam("now")
 _MONITOR: Any = MonitorRow.__table__
 _STATE: Any = MonitorStateRow.__table__
 _OUTAGE: Any = IncidentRow.__table__.alias("outage")
-_IS_FAILING = (_STATE.c.verdict == Verdict.DOWN.value) & ~(
+_IS_FAILING = (_STATE.c.verdict == constant(Verdict.DOWN)) & ~(
     exists()
     .where(
         _OUTAGE.c.monitor_id == _STATE.c.monitor_id,
         _OUTAGE.c.ended_at.is_(None),
-        _OUTAGE.c.severity != IncidentSeverity.DEGRADED.value,
+        _OUTAGE.c.severity != constant(IncidentSeverity.DEGRADED),
     )
     .correlate(_STATE)
 )
@@ -64,11 +64,11 @@ def status(windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]:
     outage is confirmed.
     """
     return case(
-        (_MONITOR.c.paused, MonitorStatus.PAUSED.value),
-        (in_maintenance(NOW, windows), MonitorStatus.MAINTENANCE.value),
-        (_STATE.c.verdict.is_(None), MonitorStatus.PENDING.value),
-        (_STATE.c.behind_id.is_not(None), MonitorStatus.UNREACHABLE.value),
-        (_IS_FAILING, MonitorStatus.FAILING.value),
+        (_MONITOR.c.paused, constant(MonitorStatus.PAUSED)),
+        (in_maintenance(NOW, windows), constant(MonitorStatus.MAINTENANCE)),
+        (_STATE.c.verdict.is_(None), constant(MonitorStatus.PENDING)),
+        (_STATE.c.behind_id.is_not(None), constant(MonitorStatus.UNREACHABLE)),
+        (_IS_FAILING, constant(MonitorStatus.FAILING)),
         else_=_STATE.c.verdict,
     )
 
@@ -126,7 +126,7 @@ class States:
         not_up = joined(matching).where(_MONITOR.c.id.in_(self._not_up))
         return union_all(
             matching.with_only_columns(
-                literal(MonitorStatus.UP.value), func.count(), maintain_column_froms=True
+                constant(MonitorStatus.UP), func.count(), maintain_column_froms=True
             ),
             not_up.with_only_columns(self._status, func.count()).group_by(self._status),
         )
@@ -183,7 +183,7 @@ class States:
                 position.label("position"), _MONITOR.c.name_natural, *columns
             )
             statement = statement.where(
-                position.in_([states.index(state) for state in section.states])
+                position.in_([constant(states.index(state)) for state in section.states])
             )
             if section.is_few and MonitorStatus.UP not in section.states:
                 statement = self._only_not_up(statement)
@@ -204,13 +204,18 @@ class States:
     def _has_state(self, states: Collection[str]) -> ColumnElement[bool]:
         """An unreadable verdict counts as unknown: no list may lose a monitor."""
         if MonitorStatus.UNKNOWN not in states:
-            return self._status.in_([*map(str, states)])
-        return self._status.not_in([value.value for value in MonitorStatus if value not in states])
+            return self._status.in_([constant(MonitorStatus(state)) for state in states])
+        return self._status.not_in(
+            [constant(state) for state in MonitorStatus if state not in states]
+        )
 
     def _position(self, states: Sequence[str]) -> ColumnElement[int]:
         """The position of a monitor's state in ``states``; an unreadable one counts as unknown."""
-        positions = {str(state): position for position, state in enumerate(states)}
-        return case(positions, value=self._status, else_=positions[str(MonitorStatus.UNKNOWN)])
+        positions = {
+            constant(MonitorStatus(state)): constant(at) for at, state in enumerate(states)
+        }
+        unknown = constant(states.index(MonitorStatus.UNKNOWN))
+        return case(positions, value=self._status, else_=unknown)
 
 
 def joined(matching: Select[Any]) -> Select[Any]:
