@@ -17,11 +17,11 @@ from app.codec import plain
 from app.errors import WakefulError
 from app.i18n import _
 from app.records import (
+    OPEN_STATUSES,
     PAGE_SIZES,
     DeliveryQuery,
     DeliveryStatus,
     IncidentQuery,
-    IncidentStatus,
     MonitorStatus,
     PageQuery,
     PlaceState,
@@ -31,7 +31,6 @@ from app.stores import current_store
 from app.stores.health import health, late_checks, oldest_alert_age
 
 PLACE_PAGES = 100
-OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
 
 
 def init_app(app: Flask) -> None:
@@ -115,7 +114,7 @@ class _Figures(Collector):
             monitors = counts_for_api(store.monitors.overview())
             del monitors[MonitorStatus.FAILING]  # it would be counted twice in a sum
             yield _by("status", "wakeful_monitors", "Monitors by status.", monitors)
-            counts = _counts(store.incidents, IncidentQuery, OPEN)
+            counts = _counts(store.incidents, IncidentQuery, OPEN_STATUSES)
             yield _by("status", "wakeful_open_incidents", "Open incidents by status.", counts)
             counts = _counts(store.deliveries, DeliveryQuery, DeliveryStatus)
             yield _by("status", "wakeful_deliveries", "Alert deliveries by status.", counts)

@@ -58,6 +58,9 @@ class IncidentStatus(StrEnum):
     RESOLVED = "resolved"
 
 
+OPEN_STATUSES = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
+
+
 class ChangeKind(StrEnum):
     """The parts of a check that are compared between a failing check and an earlier good one."""
 
@@ -136,8 +139,8 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
-    """The incident list's parameters, validated. ``brief`` leaves out ``evidence``, which is long,
-    and ``affected`` of incidents that have ended.
+    """The incident list's parameters, validated. ``brief`` may leave out ``evidence``, which is
+    long, what only the page of an incident shows, and ``affected`` of incidents that have ended.
     ``bound_tag``: the tag of a key that is bound to one; it filters too. ``counted``: whether
     ``total`` must be right. Counting reads each incident, and not every list shows the number.
     """

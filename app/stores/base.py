@@ -25,6 +25,7 @@ from typing import Any, Generic, TypeVar
 from app.errors import Invalid, NotFound, WakefulError
 from app.i18n import N_
 from app.records import (
+    OPEN_STATUSES,
     PAGE_SIZES,
     CertificateChain,
     CheckedNow,
@@ -241,6 +242,15 @@ class Incidents(Collection[Incident, IncidentQuery]):
         was acknowledged already; NotFound; or Conflict if it has ended. A local store does it in
         one transaction, so people get one message.
         """
+
+    def open(self, limit: int) -> Page[Incident]:
+        """The open incidents as in a brief list, those that nobody has acknowledged first, then the
+        newest first: ``limit`` or more of them, and how many there are in all.
+        """
+        newest = IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=limit, brief=True)
+        pages = [self.list(replace(newest, status=status)) for status in OPEN_STATUSES]
+        incidents = [incident for page in pages for incident in page.items]
+        return Page(incidents, 1, max(limit, len(incidents)), sum(page.total for page in pages))
 
     def waiting_in(self, delivery_id: int) -> Sequence[Incident]:
         """The open, unacknowledged incidents of a grouped message, the oldest first,

@@ -35,7 +35,7 @@ from app.rules.cross_field import INCIDENT_TIMES, incident_times
 from app.rules.what_changed import changes_of
 from app.stores import base
 from app.stores.base import HAS_ENDED, Fields
-from app.stores.local.part import LocalPart, copier, get_monitor, get_row
+from app.stores.local.part import LocalPart, copier, get_monitor, get_row, names_in
 from app.stores.local.search import (
     Order,
     PageStatements,
@@ -54,16 +54,22 @@ OF_MONITORS: Mapping[IncidentSearchBy, Sequence[Order]] = {
 }
 
 
+# Lists do not show these.
+_DETAILS = ("evidence", "comment", "created_at", "updated_at")
+# Evidence is decrypted when it is read.
+_COMPUTED = ("evidence", "seen_by", "unwatched")
+
+
 def _reading(*, brief: bool) -> Select[Any]:
     """The statement that reads incidents. It uses tables, because the ORM would double its time,
     and could return rows that this session has read before.
     """
     incident, monitor = IncidentRow.__table__, MonitorRow.__table__
     state = MonitorStateRow.__table__
-    left_out = {"evidence"} if brief else set()
+    names = names_in(Incident, IncidentRow, _DETAILS if brief else ())
     return (
         select(
-            *(column for column in incident.c if column.name not in left_out),
+            *(incident.c[name] for name in names),
             monitor.c.name,
             monitor.c.url,
             state.c.verdict,
@@ -72,25 +78,33 @@ def _reading(*, brief: bool) -> Select[Any]:
         )
         .join_from(incident, monitor, monitor.c.id == incident.c.monitor_id)
         .join(state, state.c.monitor_id == incident.c.monitor_id, isouter=True)
-        .where(incident.c.id.in_(bindparam("ids", expanding=True)))
     )
 
 
 # Built once: building them takes longer than running them.
 _READING: Mapping[bool, Select[Any]] = {brief: _reading(brief=brief) for brief in (False, True)}
-
-# Evidence loads when read.
-_copied = copier(Incident, IncidentRow, ("evidence", "seen_by", "unwatched"))
+_BY_ID: Mapping[bool, Select[Any]] = {
+    brief: reading.where(_INCIDENT.id.in_(bindparam("ids", expanding=True)))
+    for brief, reading in _READING.items()
+}
+_copied = {
+    False: copier(Incident, IncidentRow, _COMPUTED),
+    True: copier(Incident, IncidentRow, {*_COMPUTED, *_DETAILS}),
+}
 
 
 class LocalIncidents(LocalPart, base.Incidents):
     def list(self, query: IncidentQuery) -> Page[Incident]:
-        ids, total = _statements(query).read(None if query.counted else 0)
-        incidents = _records(ids, self.now(), brief=query.brief)
+        rows, total = _statements(query).rows(None if query.counted else 0)
+        incidents = _records(rows, self.now(), brief=query.brief)
         return Page(incidents, query.page, query.per_page, total)
 
+    def open(self, limit: int) -> Page[Incident]:
+        rows, total = _open_statements(limit).rows()
+        return Page(_records(rows, self.now(), brief=True), 1, limit, total)
+
     def get(self, id: int) -> Incident:
-        records = _records([id], self.now()) if fits(id) else []
+        records = _by_id([id], self.now()) if fits(id) else []
         if not records:
             raise NotFound("incident", id)
         return records[0]
@@ -143,7 +157,7 @@ class LocalIncidents(LocalPart, base.Incidents):
                         recorder.change_incident(session, id, fields, now, by=by)
                 except (NotFound, Conflict) as fault:
                     faults[id] = fault
-        records = {record.id: record for record in _records(fitting, now)}
+        records = {record.id: record for record in _by_id(fitting, now)}
         return [faults.get(id) or records.get(id) or NotFound("incident", id) for id in ids]
 
     def waiting_in(self, delivery_id: int) -> Sequence[Incident]:
@@ -151,7 +165,7 @@ class LocalIncidents(LocalPart, base.Incidents):
         is_open = IncidentRow.ended_at.is_(None), IncidentRow.acknowledged_at.is_(None)
         waiting = select(IncidentRow.id).where(IncidentRow.id.in_(of_message), *is_open)
         ids = db.session.scalars(waiting.order_by(IncidentRow.id).limit(MAX_IN_BATCH)).all()
-        return _records(ids, self.now(), brief=True)
+        return _by_id(ids, self.now(), brief=True)
 
     def delete(self, id: int) -> None:
         with writing() as session:
@@ -190,8 +204,17 @@ def _later(first: datetime | None, second: datetime | None) -> datetime | None:
 
 @lru_cache(maxsize=64)
 def _statements(query: IncidentQuery) -> PageStatements:
-    matching, order = _matching(query), _order(query)
-    return page_statements(matching, order, query.page, query.per_page, count_along=query.counted)
+    return page_statements(
+        _matching(query), _order(query), query.page, query.per_page, reading=_READING[query.brief]
+    )
+
+
+@lru_cache(maxsize=4)
+def _open_statements(limit: int) -> PageStatements:
+    matching = select(_INCIDENT.id).where(_INCIDENT.ended_at.is_(None))
+    newest = ordered(Sort.DESC, _INCIDENT.started_at, _INCIDENT.id)
+    order = [_INCIDENT.acknowledged_at.is_not(None), *newest]
+    return page_statements(matching, order, 1, limit, reading=_READING[True])
 
 
 def _matching(query: IncidentQuery) -> Select[Any]:
@@ -236,39 +259,24 @@ def _order(query: IncidentQuery) -> Sequence[Any]:
     return [ends.nulls_last() if query.sort == Sort.ASC else ends.nulls_first(), ids]
 
 
-def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[Incident]:
-    if not ids:
-        return []
-    rows = db.session.execute(_READING[brief], {"ids": ids}).all()
-    shown = [row for row in rows if not brief or row.ended_at is None]
-    affected = dependencies.affected(db.session, shown)
-    by_id = {
-        row.id: _record(
-            row,
-            MonitorRef(row.monitor_id, row.name, row.url),
-            now,
-            [monitor.id for monitor in affected.get(row.id, ())],
-            brief=brief,
-        )
-        for row in rows
-    }
+def _by_id(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[Incident]:
+    """The incidents with these ids, in their order, without those that do not exist."""
+    rows = db.session.execute(_BY_ID[brief], {"ids": ids}).all() if ids else []
+    by_id = {record.id: record for record in _records(rows, now, brief=brief)}
     return [by_id[id] for id in ids if id in by_id]
 
 
-def _record(
-    row: Any,
-    monitor: MonitorRef,
-    now: datetime,
-    affected: Iterable[int] = (),
-    *,
-    brief: bool = False,
-) -> Incident:
-    """``row`` has the columns of ``IncidentRow``, and ``verdict``, ``checked_at`` and
-    ``status_since`` of its monitor's state.
-    """
+def _records(rows: Sequence[Any], now: datetime, *, brief: bool) -> list[Incident]:
+    shown = [row for row in rows if not brief or row.ended_at is None]
+    affected = dependencies.affected(db.session, shown)
+    return [_record(row, now, affected.get(row.id, ()), brief=brief) for row in rows]
+
+
+def _record(row: Any, now: datetime, affected: Iterable[Any], *, brief: bool) -> Incident:
+    """``row`` has the columns of ``_READING``; ``affected``: monitors."""
     evidence = None if brief else readable(row.evidence)
     unwatched = gaps.gaps_until(row, row, now) if row.ended_at is None else row.unwatched
-    fields = _copied(row)
+    fields = _copied[brief](row)
     if row.found_late and row.ended_at is not None:
         # The stored end is the time when its last result stops counting, which may be in the
         # future.
@@ -278,9 +286,9 @@ def _record(
         "evidence": evidence,
         "changes": changes_of(evidence),
         "duration": max(0, int(((fields["ended_at"] or now) - row.started_at).total_seconds())),
-        "monitor": monitor,
+        "monitor": MonitorRef(row.monitor_id, row.name, row.url),
         "seen_by": tuple(row.seen_by or ()),
-        "affected": tuple(affected),
+        "affected": tuple(monitor.id for monitor in affected),
         "unreadable": () if brief else tuple(unreadable_in(row, ("evidence",))),
         "unwatched": tuple(
             (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))

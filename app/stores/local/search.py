@@ -71,28 +71,35 @@ class PageStatements:
     running them, so lists that are read often cache them.
     """
 
-    ids: Select[Any]
+    page: Select[Any]
     counted: Select[Any]
     offset: int
     per_page: int
+    has_total: bool = False  # as the second column of ``page``
+
+    def rows(
+        self, total: int | None = None, values: Mapping[str, Any] | None = None
+    ) -> tuple[Sequence[Any], int]:
+        """The rows of the page, in order, and how many match in all; ``total``, if it is given.
+        ``values``: those of the parameters.
+        """
+        rows: Sequence[Any] = []
+        if fits(self.offset):  # a larger offset would fail, and there is no row so far out
+            rows = db.session.execute(self.page, values).all()
+            if rows and self.has_total:
+                return rows, rows[0][1]
+        if self.offset == 0 and len(rows) < self.per_page:
+            return rows, len(rows)
+        if total is not None:
+            return rows, total
+        return rows, db.session.execute(self.counted, values).scalar_one()
 
     def read(
         self, total: int | None = None, values: Mapping[str, Any] | None = None
     ) -> tuple[list[int], int]:
-        """The ids on the page, in order, and how many match in all; ``total``, if it is given.
-        ``values``: those of the parameters.
-        """
-        ids: list[int] = []
-        if fits(self.offset):  # a larger offset would fail, and there is no row so far out
-            rows = db.session.execute(self.ids, values).all()
-            ids = [row[0] for row in rows]
-            if rows and len(rows[0]) > 1:
-                return ids, rows[0][1]
-        if self.offset == 0 and len(ids) < self.per_page:
-            return ids, len(ids)
-        if total is not None:
-            return ids, total
-        return ids, db.session.execute(self.counted, values).scalar_one()
+        """The ids on the page, as in ``rows``."""
+        rows, total = self.rows(total, values)
+        return [row[0] for row in rows], total
 
 
 def page_statements(
@@ -101,21 +108,22 @@ def page_statements(
     number: int,
     per_page: int,
     *,
-    count_along: bool = True,
+    reading: Select[Any] | None = None,
 ) -> PageStatements:
-    """For page ``number`` of the ids that ``matching`` selects. Without filters, counting is cheap:
-    then it is part of the same statement, unless ``count_along`` is false.
-
-    Only ids are ordered and counted; the caller then reads the rows of one page.
+    """For page ``number`` of the ids that ``matching`` selects. Only ids are ordered and counted.
+    The caller then reads the rows of one page; or ``reading``, a statement without conditions,
+    reads them in place of the ids. Without filters, counting ids is cheap: then it is part of the
+    same statement.
     """
     offset = (number - 1) * per_page
     counted = matching.with_only_columns(func.count(), maintain_column_froms=True)
-    ids = matching
-    if count_along and matching.whereclause is None:
-        ids = matching.add_columns(counted.correlate(None).scalar_subquery())
-    return PageStatements(
-        ids.order_by(*order).limit(per_page).offset(offset), counted, offset, per_page
-    )
+    page = matching.order_by(*order).limit(per_page).offset(offset)
+    if reading is not None:
+        page = reading.where(matching.selected_columns[0].in_(page)).order_by(*order)
+    has_total = reading is None and matching.whereclause is None
+    if has_total:
+        page = page.add_columns(counted.correlate(None).scalar_subquery())
+    return PageStatements(page, counted, offset, per_page, has_total)
 
 
 def ids_of_page(

@@ -41,7 +41,6 @@ CHANGES_READ = 25  # a page size of the base API, which every server accepts
 DOUBTS_SHOWN, DOUBTS_ASKED = 10, 50
 MAX_NAMED = 2  # of the monitors on one card
 FLAPPING, FLAPPING_WITHIN = 3, timedelta(days=1)  # incidents of a monitor that share a line
-OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
 # States that are not down and still need attention.
 DOUBTFUL = (MonitorStatus.FAILING, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
 URGENT = WORST_FIRST[: WORST_FIRST.index(MonitorStatus.UNKNOWN) + 1]
@@ -122,19 +121,17 @@ def _is_calm(answer: Mapping[str, Any]) -> bool:
 def _answer() -> dict[str, Any]:
     store = current_store()
     counts = not servers.is_bare()  # the store is asked once, and first
-    newest = IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=OPEN_SHOWN, brief=True)
-    pages = [store.incidents.list(replace(newest, status=status)) for status in OPEN]
-    open_now = [incident for page in pages for incident in page.items]
+    open_page = store.incidents.open(OPEN_SHOWN)
+    open_now = open_page.items
     slow = sum(map(looks.is_degraded, open_now))
     counters = dict(store.monitors.overview()) if counts else None
-    total = sum(page.total for page in pages)
-    look, sentence = headline(counters, total, slow)
+    look, sentence = headline(counters, open_page.total, slow)
     if look == "up" and cannot_write():  # then "nothing is down" is no good news
         look, sentence = str(MonitorStatus.UNKNOWN), _("Nothing new is known")
     return {
         "open_now": open_now,
         "cards": _cards(open_now),
-        "open_total": total,
+        "open_total": open_page.total,
         "open_slow": slow,
         "counters": counters,
         "doubtful": _doubtful(counters or {}),

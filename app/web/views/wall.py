@@ -18,9 +18,6 @@ from app.i18n import N_, _, _n
 from app.records import (
     MAX_TAG,
     Incident,
-    IncidentQuery,
-    IncidentSortBy,
-    IncidentStatus,
     Monitor,
     MonitorQuery,
     MonitorSortBy,
@@ -198,11 +195,8 @@ def _query(number: int, tag: str | None) -> MonitorQuery:
 
 def _open_incidents() -> tuple[dict[int, Incident], int]:
     """The open incidents by their monitor, and how many there are in all."""
-    newest = IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=PAGE, brief=True)
-    states = (IncidentStatus.ACKNOWLEDGED, IncidentStatus.UNRESOLVED)
-    pages = [current_store().incidents.list(replace(newest, status=state)) for state in states]
-    by_monitor = {incident.monitor_id: incident for page in pages for incident in page.items}
-    return by_monitor, sum(page.total for page in pages)
+    page = current_store().incidents.open(PAGE)
+    return {incident.monitor_id: incident for incident in page.items}, page.total
 
 
 def _beyond(

@@ -211,18 +211,34 @@ class IncidentsContract:
             assert not store.incidents.list(IncidentQuery(monitor_id=id)).items
 
     @over_bare
-    def test_a_brief_list_of_incidents_has_the_same_records_without_evidence(
+    def test_a_brief_list_of_incidents_has_the_same_records_without_details(
         self, store: Store
     ) -> None:
         for name in ("Alpha", "Beta"):
             add_incident(store, add_monitor(store, name=name), cause=name)
         query = IncidentQuery(status="unresolved")
         pages = [store.incidents.list(item) for item in (query, replace(query, brief=True))]
+        details: dict[str, Any] = dict.fromkeys(("evidence", "comment", "created_at", "updated_at"))
         # The duration goes on counting.
         whole, brief = (
-            [replace(record, evidence=None, duration=0) for record in page.items] for page in pages
+            [replace(record, duration=0, **details) for record in page.items] for page in pages
         )
         assert brief == whole
         assert [page.total for page in pages] == [2, 2]
         uncounted = store.incidents.list(replace(query, counted=False)).items
         assert [item.id for item in uncounted] == [item.id for item in whole]
+
+    @over_bare
+    def test_open_incidents_begin_with_those_that_nobody_has_acknowledged(
+        self, store: Store
+    ) -> None:
+        first, seen, last = (
+            add_incident(store, add_monitor(store, name=name)) for name in ("A", "B", "C")
+        )
+        ended = add_incident(store, add_monitor(store, name="D"))
+        store.incidents.update(ended.id, {"ended_at": ended.started_at})
+        store.incidents.acknowledge([seen.id])
+        page = store.incidents.open(25)
+        assert {incident.id for incident in page.items[:2]} == {first.id, last.id}
+        assert [incident.id for incident in page.items[2:]] == [seen.id]
+        assert page.total == 3
