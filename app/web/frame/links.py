@@ -64,18 +64,18 @@ def here(**changes: Any) -> str:
     return url_for(request.endpoint or "home.show", **values)
 
 
-@lru_cache(maxsize=256)
-def _url(_root: str, _blueprint: str | None, endpoint: str) -> str:
-    return url_for(endpoint)
+@lru_cache(maxsize=1024)
+def _url(_root: str, _blueprint: str | None, endpoint: str, **values: Any) -> str:
+    return url_for(endpoint, **values)
 
 
 def url(endpoint: str, **values: Any) -> str:
-    """``url_for`` of templates. URLs without values are cached, because each page has a menu of
-    thirty.
+    """``url_for`` of templates. URLs with an id at most are cached, because each page has a menu of
+    thirty, and scripts ask for the same page again and again.
     """
-    if values:
-        return url_for(endpoint, **values)
-    return _url(request.root_path, request.blueprint, endpoint)
+    if values.keys() <= {"id"}:
+        return _url(request.root_path, request.blueprint, endpoint, **values)
+    return url_for(endpoint, **values)
 
 
 def order(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from flask import g
@@ -169,8 +170,15 @@ def ago(moment: datetime | None, none: str = N_("never")) -> Markup | str:
     if moment is None:
         return _(none)
     present = _present()
-    text = relative(moment, present)
-    return _tag(moment, text, _exact(in_zone(moment, present.tzinfo)), 'data-ago=""')
+    opening = _ago_opening(moment, present.tzinfo)
+    return Markup(f"{opening}{escape(relative(moment, present))}</time>")  # noqa: S704 - as in ``_tag``
+
+
+@lru_cache(maxsize=1024)
+def _ago_opening(moment: datetime, person_zone: tzinfo | None) -> str:
+    """Cached, because scripts ask for the same lists again and again: only the text changes."""
+    title = _exact(in_zone(moment, person_zone))
+    return f'<time datetime="{iso(moment)}" title="{escape(title)}" data-ago="">'
 
 
 def at(moment: datetime | None, none: str = "–") -> Markup | str:
