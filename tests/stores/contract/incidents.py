@@ -232,13 +232,13 @@ class IncidentsContract:
     def test_open_incidents_begin_with_those_that_nobody_has_acknowledged(
         self, store: Store
     ) -> None:
-        first, seen, last = (
+        first, acknowledged, last = (
             add_incident(store, add_monitor(store, name=name)) for name in ("A", "B", "C")
         )
         ended = add_incident(store, add_monitor(store, name="D"))
         store.incidents.update(ended.id, {"ended_at": ended.started_at})
-        store.incidents.acknowledge([seen.id])
+        store.incidents.acknowledge([acknowledged.id])
         page = store.incidents.open(25)
         assert {incident.id for incident in page.items[:2]} == {first.id, last.id}
-        assert [incident.id for incident in page.items[2:]] == [seen.id]
+        assert [incident.id for incident in page.items[2:]] == [acknowledged.id]
         assert page.total == 3
