@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Select,
     bindparam,
     delete,
     exists,
@@ -96,7 +94,7 @@ def failed_channels(session: AnySession) -> list[Delivery]:
     """The newest failed delivery of each channel value that has delivered nothing since and that is
     still used, newest first. Messages given up without an attempt are not among them.
     """
-    rows = _rows(session, session.scalars(_newest_failed()).all())
+    rows = _rows(session, session.scalars(_NEWEST_FAILED).all())
     failing = [row for row in rows if not _works_again(session, row) and _in_use(session, row)]
     names = contact_names(session, {row.sources for row in failing})
     return [to_record(row, contacts=names) for row in failing]
@@ -110,52 +108,14 @@ def _rows(session: AnySession, ids: Sequence[int]) -> Sequence[DeliveryRow]:
     return session.scalars(statement.order_by(DeliveryRow.id.desc())).all()
 
 
-@cache
-def _newest_failed() -> Select[int]:
-    """Built once: the home page runs it each time, and building it takes longer than running it."""
-    return (
-        select(func.max(_DELIVERY.id))
-        .where(_FAILED, ~_NOT_TRIED, ~_GIVEN_UP, _IS_ALERT_UNINDEXED)
-        .group_by(_DELIVERY.lane)
-    )
-
-
 def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
     """Messages that were not sent (``Delivery.is_lost``) and still matter: the
     incident is open or ended within ``LOST_SHOWN_FOR``, and no later message replaces it. Newest
     first.
     """
-    rows = _rows(session, session.scalars(_unsent(), {"since": now - LOST_SHOWN_FOR}).all())
+    rows = _rows(session, session.scalars(_LOST, {"since": now - LOST_SHOWN_FOR}).all())
     covered = covered_ids(session, [row.id for row in rows]) if rows else {}
     return [to_record(row, covered.get(row.id, ())) for row in rows]
-
-
-@cache
-def _unsent() -> Select[int]:
-    """Built once, like ``_newest_failed``; needs the parameter ``since``."""
-    member = _TABLE.alias()
-    of_a_group = member.c.covered_by == _DELIVERY.id
-    since = bindparam("since", type_=Moment)
-    incident: Any = IncidentRow.__table__.c
-    matters = select(incident.id).where(
-        or_(incident.ended_at.is_(None), incident.ended_at >= since)
-    )
-    return (
-        select(_DELIVERY.id)
-        .where(
-            _IS_LOST,
-            _IS_ALERT_UNINDEXED,
-            _DELIVERY.event != constant(Event.TEST),
-            ~_replaced(_DELIVERY),
-            or_(~exists().where(of_a_group), exists().where(of_a_group, ~_replaced(member.c))),
-            or_(
-                _DELIVERY.incident_id.in_(matters),
-                _DELIVERY.incident_id.is_(None) & (_DELIVERY.created_at >= since),
-            ),
-        )
-        .order_by(_DELIVERY.id.desc())
-        .limit(MAX_LOST)
-    )
 
 
 def _replaced(row: Any) -> ColumnElement[bool]:
@@ -168,11 +128,39 @@ def _replaced(row: Any) -> ColumnElement[bool]:
     )
 
 
+# Built once: the home page runs them each time, and building them takes longer than running them.
+_NEWEST_FAILED = (
+    select(func.max(_DELIVERY.id))
+    .where(_FAILED, ~_NOT_TRIED, ~_GIVEN_UP, _IS_ALERT_UNINDEXED)
+    .group_by(_DELIVERY.lane)
+)
+_SINCE = bindparam("since", type_=Moment)
+_INCIDENT: Any = IncidentRow.__table__.c
+_RECENT = select(_INCIDENT.id).where(
+    or_(_INCIDENT.ended_at.is_(None), _INCIDENT.ended_at >= _SINCE)
+)
+_MEMBER = _TABLE.alias()
+_OF_A_GROUP = _MEMBER.c.covered_by == _DELIVERY.id
+_LOST = (
+    select(_DELIVERY.id)
+    .where(
+        _IS_LOST,
+        _IS_ALERT_UNINDEXED,
+        _DELIVERY.event != constant(Event.TEST),
+        ~_replaced(_DELIVERY),
+        or_(~exists().where(_OF_A_GROUP), exists().where(_OF_A_GROUP, ~_replaced(_MEMBER.c))),
+        or_(
+            _DELIVERY.incident_id.in_(_RECENT),
+            _DELIVERY.incident_id.is_(None) & (_DELIVERY.created_at >= _SINCE),
+        ),
+    )
+    .order_by(_DELIVERY.id.desc())
+    .limit(MAX_LOST)
+)
 _STEPS = (
     _DELIVERY.id, _DELIVERY.incident_id, _DELIVERY.covered_by, _DELIVERY.status,
     _DELIVERY.reason, _DELIVERY.attempts, _DELIVERY.created_at,
 )  # fmt: skip
-# Built once, like ``_newest_failed``, and of the table.
 _WRITTEN = (
     select(*_STEPS)
     .where(

@@ -36,20 +36,16 @@ def offset_of(monitor_id: int, interval: int) -> float:
 
 def next_check(monitor_id: int, interval: int, now: datetime) -> datetime:
     """The next scheduled time after ``now``; ``interval`` in seconds."""
-    offset, at = offset_of(monitor_id, interval), now.timestamp()
-    number = math.floor((at - offset) / interval)
-    while (scheduled := _scheduled(offset, interval, number)) <= at:
-        number += 1
-    return datetime.fromtimestamp(scheduled, UTC)
+    return last_scheduled(monitor_id, interval, now, later=1)
 
 
-def last_scheduled(monitor_id: int, interval: int, now: datetime) -> datetime:
-    """The last scheduled time that is not after ``now``."""
+def last_scheduled(monitor_id: int, interval: int, now: datetime, later: int = 0) -> datetime:
+    """The last scheduled time that is not after ``now``, or so many scheduled times ``later``."""
     offset, at = offset_of(monitor_id, interval), now.timestamp()
     number = math.floor((at - offset) / interval) + 1
-    while (scheduled := _scheduled(offset, interval, number)) > at:
+    while _scheduled(offset, interval, number) > at:
         number -= 1
-    return datetime.fromtimestamp(scheduled, UTC)
+    return datetime.fromtimestamp(_scheduled(offset, interval, number + later), UTC)
 
 
 def done_until(

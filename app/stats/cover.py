@@ -182,9 +182,4 @@ def split(spans: Sequence[tuple[At, At]], begin: At, end: At) -> list[tuple[bool
 
 def overlap(spans: Sequence[Span], begin: int, end: int) -> int:
     """How many ms of ``begin`` to ``end`` are covered by ``spans`` (merged, in order)."""
-    total = 0
-    index = max(0, bisect_right(spans, (begin,)) - 1)
-    while index < len(spans) and spans[index][0] < end:
-        total += max(0, min(end, spans[index][1]) - max(begin, spans[index][0]))
-        index += 1
-    return total
+    return sum(last - first for inside, first, last in split(spans, begin, end) if inside)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.records import Classification
-from app.stats.series import iso, mttr, totals_of
+from app.stats.series import iso, mttr, total_of, totals_of
 from app.stats.tally import DAY_MS, Incident, Sums, percentile, seconds
 
 ALL = 0  # the key for all monitors; no record has this id
@@ -40,9 +40,8 @@ def figures(
     whole, everything = Sums(), []
     answer: dict[int, dict[str, Any]] = {}
     for id, parts in pieces.items():
-        total, by_day = Sums(), _by_day(parts, start, end)
-        for sums in by_day.values():
-            total.add(sums)
+        by_day = _by_day(parts, start, end)
+        total = total_of(by_day.values())
         whole.add(total)
         counted = [
             incident

@@ -67,7 +67,7 @@ class ChartSums:
 
     def __init__(self, pieces: Iterable[tuple[int, Sums]], width: int) -> None:
         self.buckets = merged(pieces, width)
-        self.total = _total(self.buckets.values())
+        self.total = total_of(self.buckets.values())
         self.figures = {begin: _figures(sums) for begin, sums in self.buckets.items()}
 
 
@@ -86,11 +86,11 @@ def between(
     start, end, width = span
     summed = summed or ChartSums((), width)
     added = merged(pieces, width)
-    total = _total([summed.total, *added.values()])
+    total = total_of([summed.total, *added.values()])
     figures = dict(summed.figures)
     for begin, sums in added.items():
         cached = summed.buckets.get(begin)
-        figures[begin] = _figures(_total([cached, sums]) if cached else sums)
+        figures[begin] = _figures(total_of([cached, sums]) if cached else sums)
     counted = [incident for incident in incidents if incident[2] not in NO_OUTAGE]
     return {
         "range": None,
@@ -121,7 +121,7 @@ def totals_of(total: Sums) -> dict[str, Any]:
     }
 
 
-def _total(parts: Iterable[Sums]) -> Sums:
+def total_of(parts: Iterable[Sums]) -> Sums:
     total = Sums()
     for sums in parts:
         total.add(sums)

@@ -89,7 +89,7 @@ def test_a_prober_without_checks_is_heard_until_it_ends(settings, carrier, monke
         assert names == {made.name}
         eventually(carrier.reports, "its next sign")
     read = len(made.sent)
-    eventually(lambda: len(carrier._receiver._once._since) >= read, "all that it sent")
+    eventually(lambda: len(carrier._receiver._taken) >= read, "all that it sent")
     carrier.reports()
     assert carrier.reports() == [], "it has ended"
 

@@ -51,7 +51,6 @@ class MonitorInBatch:
     situation: Situation
     columns: dict[str, Any]
     assigned: MonitorAssignments
-    rolled_until: datetime | None
     newest: datetime | None  # the start of its newest check
     judged_since: datetime  # since when it has its present rule and places
     votes_from: datetime  # earlier results are of another target, or from before a pause

@@ -21,7 +21,7 @@ from sqlalchemy import and_, not_, or_, select
 
 from app.db import AnySession, dependencies, rollups
 from app.db.statements import as_stored, updating
-from app.db.tables import IncidentRow, UnreachableRow
+from app.db.tables import IncidentRow, PlaceRow, UnreachableRow
 from app.db.types import to_ms
 from app.engine.recorder import unreachable
 from app.engine.recorder.rows import cover_limit_s, judged_since, last_pause, whole
@@ -123,12 +123,14 @@ class Search:
 
 
 def find(
-    session: AnySession, searches: Sequence[Search], title: str, now: datetime
+    session: AnySession, searches: Sequence[Search], place: int, now: datetime
 ) -> dict[int, TimeSpan]:
-    """Judge the stored results again, and store the incidents that the late ones of the place
-    called ``title`` show. Returns the time in which incidents have changed, by monitor. Call it
-    with the states locked.
+    """Judge the stored results again, and store the incidents that the late ones of a ``place``
+    show. Returns the time in which incidents have changed, by monitor. Call it with the states
+    locked.
     """
+    place_row = session.get_one(PlaceRow, place)
+    title = place_row.label or place_row.name
     above = dependencies.above(session, [search.monitor.id for search in searches])
     by_depth: dict[int, list[Search]] = {}
     for search in searches:

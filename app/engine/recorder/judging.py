@@ -257,7 +257,7 @@ def _incident(
     id, moment, rules = monitor.row.id, decision.moment, monitor.rules
     if decision.step is Step.OPEN:
         batch.incident_changes[id] = outages.Opening(
-            id, moment, result, monitor.rolled_until, was_slow=previous.slow_since is not None
+            id, moment, result, monitor.row.rolled_until, was_slow=previous.slow_since is not None
         )
         monitor.set_state(replace(monitor.state, started_at=whole(moment)))
     elif decision.step is Step.END:
@@ -269,7 +269,7 @@ def _incident(
         good = good_places(votes, previous.started_at)
         slow = monitor.state.verdict is Verdict.DEGRADED
         batch.incident_changes[id] = outages.Closing(
-            id, moment, monitor.rolled_until, good, silent, by_silence, slow=slow
+            id, moment, monitor.row.rolled_until, good, silent, by_silence, slow=slow
         )
 
 
@@ -303,7 +303,7 @@ def _judge_slow(
             windows.slow_checks(), rules.limit, windows.voters(), monitor.judged_since
         )
         batch.incident_changes[id] = outages.Opening(
-            id, transition.moment, result, monitor.rolled_until, slow=slow
+            id, transition.moment, result, monitor.row.rolled_until, slow=slow
         )
         monitor.set_state(replace(state, slow_since=whole(transition.moment)))
     elif (
@@ -321,7 +321,7 @@ def _end_slow(
 ) -> None:
     id = monitor.row.id
     batch.incident_changes[id] = outages.Closing(
-        id, moment, monitor.rolled_until, (), by_change=by_change
+        id, moment, monitor.row.rolled_until, (), by_change=by_change
     )
     monitor.set_state(replace(monitor.state, slow_since=None))
 
@@ -370,6 +370,6 @@ def finish(batch: ResultBatch) -> None:
     if states:
         batch.session.execute(_WRITE, states)
     for id, moment in batch.sum_again:
-        if rollups.is_summed(batch.monitors[id].rolled_until, moment):
+        if rollups.is_summed(batch.monitors[id].row.rolled_until, moment):
             rollups.reroll(id, moment)
     assigned.write(batch.session, [monitor.assigned for monitor in batch.monitors.values()])

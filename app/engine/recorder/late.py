@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from app.db import AnySession, assignments, db, dependencies, journal, rollups, writing
 from app.db.latest import lock_states
-from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, PlaceRow
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
 from app.engine.recorder import found_late, gaps
@@ -48,7 +48,7 @@ def record_late(
     if not results and not _may_change_an_outage(judged, place):
         return 0
     journal.assign_numbers(results)
-    ids = _parents_first(_ids([*results, *judged]))
+    ids = _by_depth(_ids([*results, *judged]))
     changed_times: dict[int, TimeSpan] = {}
     new = 0
     for part in (set(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK)):
@@ -60,7 +60,7 @@ def record_late(
     return new
 
 
-def _parents_first(ids: Collection[int]) -> list[int]:
+def _by_depth(ids: Collection[int]) -> list[int]:
     """The ids in an order in which the outages that hide others are found first."""
     above = dependencies.above(db.session, ids)
     db.session.rollback()
@@ -83,15 +83,10 @@ def _record_some(
         _fill_gaps(session, new_results, monitors)
         places = assignments.of_each(session, monitors)
         searches = _searches(place, new_results, judged, monitors, places)
-        spans = found_late.find(session, searches, _title(session, place), now)
+        spans = found_late.find(session, searches, place, now)
         _reroll(new_results, spans, monitors, places)
     changed_times |= spans
     return len(new_results)
-
-
-def _title(session: AnySession, place: int) -> str:
-    location = session.get_one(PlaceRow, place)
-    return location.label or location.name
 
 
 def _judge_children(changed_times: Mapping[int, TimeSpan], place: int, now: datetime) -> None:
@@ -114,7 +109,7 @@ def _judge_children(changed_times: Mapping[int, TimeSpan], place: int, now: date
             Search(monitor, place, min(times[id]), max(times[id]), places[id])
             for id, monitor in sorted(monitors.items())
         ]
-        spans = found_late.find(session, searches, _title(session, place), now)
+        spans = found_late.find(session, searches, place, now)
         _reroll((), spans, monitors, places)
 
 

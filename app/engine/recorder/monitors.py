@@ -39,6 +39,7 @@ from app.engine.recorder.rows import (
 )
 from app.errors import existing
 from app.i18n import N_, _
+from app.judge.heartbeat import after_change, watched_anew
 from app.judge.verdict import MIN_COVER_S
 from app.records import CHECK_OPTIONS, Cause, Ending, Verdict
 from app.stats.tally import MAX_COVER_MS
@@ -128,7 +129,7 @@ def apply_changes(
         row.parents_asked_at = None
         unreachable.check_again(session, [monitor.id], now)
     if fields:
-        pings.change_heartbeat(session, monitor, now)
+        pings.change_heartbeat(session, monitor, now, after_change)
 
 
 def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
@@ -142,7 +143,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     reset_confirmation(session, row)
     unreachable.leave(session, row, now)
     unreachable.release(session, monitor_id, now)
-    pings.pause_heartbeat(session, monitor)
+    pings.change_heartbeat(session, monitor, now)
     changes.before_commit(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
     if incident is not None:
@@ -162,7 +163,7 @@ def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
     _reset_places(session, monitor_id, now)
     reset_confirmation(session, row)
     _reset_verdict(row)
-    pings.resume_heartbeat(session, monitor, now)
+    pings.change_heartbeat(session, monitor, now, watched_anew)
 
 
 def show_unknown(

@@ -8,7 +8,7 @@ time without results counts as unknown, as for any monitor.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,7 +21,7 @@ from app.checks.redact import Redactor
 from app.db import AnySession, db, journal, liveness, wakeups, writing
 from app.db.statements import locked
 from app.db.tables import HeartbeatStateRow, MonitorRow, MonitorStateRow, PingRow, SignOfLifeRow
-from app.db.types import from_ms, readable, to_ms
+from app.db.types import from_ms, readable, record_of, to_ms
 from app.engine.recorder import unreachable
 from app.engine.recorder.results import record
 from app.i18n import N_, _
@@ -33,10 +33,8 @@ from app.judge.heartbeat import (
     OpenRun,
     PingReport,
     after_absence,
-    after_change,
     after_ping,
     after_time,
-    watched_anew,
 )
 from app.records import (
     EVIDENCE_BODY_BYTES,
@@ -91,6 +89,7 @@ _WATCHED = (
     .execution_options(populate_existing=True)
 )
 Recorded = tuple[int, Outcome]
+After = Callable[[HeartbeatRules, HeartbeatState, datetime], HeartbeatState]
 
 
 @dataclass(slots=True)
@@ -143,8 +142,8 @@ class _Watched:
     def store(self, session: AnySession) -> None:
         """Write the state, and wake the watcher of deadlines if the next one is earlier now."""
         row, state, due_before = self.row, self.state, self.row.due_at
-        row.last_ping_at, row.ended_at = state.last_ping_at, state.ended_at
-        row.expected_at, row.unknown_until = state.expected_at, state.unknown_until
+        for name in ("last_ping_at", "ended_at", "expected_at", "unknown_until"):
+            setattr(row, name, getattr(state, name))
         row.runs = [
             [run.rid, to_ms(run.started_at), None if run.until is None else to_ms(run.until)]
             for run in state.runs
@@ -175,17 +174,11 @@ def _state_of(row: HeartbeatStateRow) -> HeartbeatState:
     fault = None
     if row.fault_code is not None and row.fault_since is not None:
         fault = HeartbeatFault(Cause(row.fault_code), row.fault or "", row.fault_since)
-    return HeartbeatState(
-        row.last_ping_at,
-        row.ended_at,
-        row.expected_at,
-        row.unknown_until,
-        tuple(
-            OpenRun(rid, from_ms(started), None if until is None else from_ms(until))
-            for rid, started, until in row.runs
-        ),
-        fault,
+    runs = tuple(
+        OpenRun(rid, from_ms(started), None if until is None else from_ms(until))
+        for rid, started, until in row.runs
     )
+    return record_of(HeartbeatState, row, runs=runs, fault=fault)
 
 
 def _load(session: AnySession, ids: Collection[int]) -> dict[int, _Watched]:
@@ -335,30 +328,20 @@ def watch_heartbeat(
     session.flush()
 
 
-def change_heartbeat(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
-    """Apply a change of its fields. Like the functions below, ignores monitors of other kinds."""
-    for heartbeat in _of_monitor(session, monitor):
-        heartbeat.state = after_change(heartbeat.rules, heartbeat.state, now)
+def change_heartbeat(
+    session: AnySession, monitor: MonitorRow, now: datetime, after: After | None = None
+) -> None:
+    """Store the state of a heartbeat ``after`` a change of its fields, or as it is when it is
+    paused. Ignores monitors of other kinds.
+    """
+    if not is_heartbeat(monitor.url):
+        return
+    session.flush()
+    for heartbeat in _load(session, [monitor.id]).values():
+        if after is not None:
+            heartbeat.state = after(heartbeat.rules, heartbeat.state, now)
         heartbeat.row.slug = heartbeat.monitor.slug  # type: ignore[attr-defined]
         heartbeat.store(session)
-
-
-def pause_heartbeat(session: AnySession, monitor: MonitorRow) -> None:
-    for heartbeat in _of_monitor(session, monitor):
-        heartbeat.store(session)
-
-
-def resume_heartbeat(session: AnySession, monitor: MonitorRow, now: datetime) -> None:
-    for heartbeat in _of_monitor(session, monitor):
-        heartbeat.state = watched_anew(heartbeat.rules, heartbeat.state, now)
-        heartbeat.store(session)
-
-
-def _of_monitor(session: AnySession, monitor: MonitorRow) -> Iterable[_Watched]:
-    if not is_heartbeat(monitor.url):
-        return ()
-    session.flush()
-    return _load(session, [monitor.id]).values()
 
 
 def web_is_away(session: AnySession, now: datetime) -> bool:

@@ -21,7 +21,7 @@ from app.engine.recorder.assigned import NO_PLACE, MonitorAssignments
 from app.engine.recorder.batch import STATE_COLUMNS, Family, MonitorInBatch, ResultBatch
 from app.engine.recorder.judging import carry_out, finish, judge, set_cause
 from app.engine.recorder.rows import cover_limit_s, judged_since, state_of
-from app.engine.recorder.steady import Steady, SteadyMonitor, steady_of
+from app.engine.recorder.steady import Steady, steady_of
 from app.engine.schedule import Claim, Standing
 from app.judge.verdict import (
     MIN_COVER_S,
@@ -136,7 +136,10 @@ def _record(
     if steady is not None:
         for claim, _outcome in outcomes:
             monitor = monitors.get(claim.monitor_id)
-            remembered = None if monitor is None else _steady_monitor(monitor, claim)
+            remembered = None
+            if monitor is not None and not monitor.assigned.elsewhere:
+                standing, columns = monitor.standing, monitor.columns
+                remembered = steady_of(claim, monitor.row, monitor.state, standing, columns)
             steady.remember(claim.monitor_id, remembered)
     return recorded
 
@@ -166,13 +169,6 @@ def _stored_before(
             if last is None or at <= to_ms(last):
                 times.add((claim.monitor_id, at))
     return journal.stored(times, place)
-
-
-def _steady_monitor(monitor: MonitorInBatch, claim: Claim) -> SteadyMonitor | None:
-    alone = not monitor.assigned.elsewhere
-    return steady_of(
-        claim, monitor.row, monitor.state, monitor.standing, monitor.columns, alone=alone
-    )
 
 
 def _is_valid(batch: ResultBatch, claim: Claim) -> bool:
@@ -214,7 +210,7 @@ def _monitor_of(row: Any, incident: Any, assignments: MonitorAssignments) -> Mon
     situation = Situation(state, assignments.votes(rules))
     columns = {name: getattr(row, name) for name in STATE_COLUMNS}
     return MonitorInBatch(
-        row, rules, situation, columns, assignments, row.rolled_until, newest,
+        row, rules, situation, columns, assignments, newest,
         judged_since=judged_since(row),
         votes_from=max(restart for restart in restarts if restart is not None),
         opened_at=incident and incident.created_at, silent_from=silent_from,
@@ -329,7 +325,7 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
         failing.drop(row.id)
     elif decision.step is Step.END and decision.moment:
         batch.incident_changes[row.id] = outages.Closing(
-            row.id, decision.moment, monitor.rolled_until, (), by_change=True
+            row.id, decision.moment, monitor.row.rolled_until, (), by_change=True
         )
     unreachable.follow(batch, monitor, state_before, now)
     finish(batch)

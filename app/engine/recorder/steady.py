@@ -90,15 +90,14 @@ def steady_of(
     state: State,
     standing: Standing | None,
     columns: Mapping[str, Any],
-    *,
-    alone: bool,
 ) -> SteadyMonitor | None:
-    """The memory of a monitor whose next good check changes nothing; None for any other.
+    """The memory of a monitor that no other place checks, if its next good check changes nothing;
+    None for any other.
 
-    ``standing``: of this place; ``alone``: no other place checks the monitor. ``columns``: those of
-    its state row. A gap before the next check does not matter: only failures and incidents note it.
+    ``standing``: of this place. ``columns``: those of its state row. A gap before the next check
+    does not matter: only failures and incidents note it.
     """
-    if not alone or standing is None or monitor.paused or state.checked_at is None:
+    if standing is None or monitor.paused or state.checked_at is None:
         return None
     if state.verdict is not Verdict.UP or state.stage is not Stage.CLEAR or state.slow_since:
         return None
@@ -117,11 +116,11 @@ def steady_of(
 def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMonitor | None:
     """The memory that ``steady_of`` makes of a monitor's rows and its newest result."""
     row = read.row
-    if row.verdict_here != Verdict.UP or row.failures_here:
+    if row.elsewhere or row.verdict_here != Verdict.UP or row.failures_here:
         return None  # the next good check must write the place's row
     state = state_of(row, row)
     state = replace(state, checked_at=latest.later(state.checked_at, read.newest))
-    return steady_of(claim, row, state, standing, row._mapping, alone=not row.elsewhere)
+    return steady_of(claim, row, state, standing, row._mapping)
 
 
 class Steady:
