@@ -237,7 +237,7 @@ def test_a_field_of_the_form_is_interface_mds_or_among_our_own(name):
 
 def test_every_field_of_the_form_has_a_place_on_the_page(app):
     with app.app_context():
-        journal.location_id("oslo")  # where there is one place, there is no choice
+        journal.place_id("oslo")  # where there is one place, there is no choice
     editor = Visitor(app).log_in(make_person(app, "editor").email)
     form, _ = editor.open("/monitors/new").form_with("Save")
     shown = {name.partition("[")[0] for name in form.names()}
@@ -249,7 +249,7 @@ def stored(app):
     """A monitor with all fields as unusual as can be, and its record as the store reads it."""
     assert set(SETTABLE) - UNUSUAL.keys() == set(), "no unusual value for these"
     with app.app_context():
-        journal.location_id("oslo")
+        journal.place_id("oslo")
         current_store().monitors.create({"name": "Router", "url": "ping://r.test", "interval": 60})
         record = current_store().monitors.create(UNUSUAL | {"request_auth_password": "password"})
         yield record

@@ -122,16 +122,16 @@ class LaneTurn:
     waits: bool = False
 
 
-def next_of_lane(session: AnySession, lane: str, state: LaneHealth, now: datetime) -> LaneTurn:
+def next_of_lane(session: AnySession, lane: str, health: LaneHealth, now: datetime) -> LaneTurn:
     """Decide what the lane does next, store the decision, and claim the row to send, if any."""
     rows = _pending(session, lane, now, FIRST_PENDING)
     history = _history(session, lane, rows)
     cut = len(rows) == FIRST_PENDING
-    turn = _decide(session, rows, history, state, now, cut=cut)
+    turn = _decide(session, rows, history, health, now, cut=cut)
     if turn is None:
         rows = _pending(session, lane, now, MAX_PENDING)
         history = _history(session, lane, rows, history)
-        turn = _decide(session, rows, history, state, now, cut=False)
+        turn = _decide(session, rows, history, health, now, cut=False)
     return turn or LaneTurn()
 
 
@@ -139,7 +139,7 @@ def _decide(
     session: AnySession,
     rows: list[PendingRow],
     history: History,
-    state: LaneHealth,
+    health: LaneHealth,
     now: datetime,
     *,
     cut: bool,
@@ -148,11 +148,11 @@ def _decide(
     decision needs them.
     """
     while rows:
-        decision = lanes.decide(rows, history, state, now)
-        sent = [decision.row] if isinstance(decision, lanes.Send) else []
+        decision = lanes.decide(rows, history, health, now)
+        to_send = [decision.row] if isinstance(decision, lanes.Send) else []
         if isinstance(decision, lanes.Combine):
-            sent = [*decision.rows[:FIRST_NAMED]]
-        if unreadable := give_up_unreadable(session, [row.id for row in sent]):
+            to_send = [*decision.rows[:FIRST_NAMED]]
+        if unreadable := give_up_unreadable(session, [row.id for row in to_send]):
             rows = [row for row in rows if row.id not in unreadable]
             continue
         if isinstance(decision, lanes.Send):

@@ -437,11 +437,11 @@ class Lanes:
         self.max_busy, self.find, self.max_claims = max_busy, find, max_claims
         self.busy: set[str] = set()
         self.stuck: set[str] = set()
-        self._states: dict[str, LaneHealth] = {}
+        self._health: dict[str, LaneHealth] = {}
         self._skipped: dict[str, datetime] = {}  # until when, by lane
 
-    def state(self, name: str) -> LaneHealth:
-        return self._states.get(name, LaneHealth())
+    def health(self, name: str) -> LaneHealth:
+        return self._health.get(name, LaneHealth())
 
     def skip(self, name: str, now: datetime) -> None:
         """Read the lane again after ``SKIP``: one of its rows has to wait."""
@@ -453,9 +453,9 @@ class Lanes:
         self._skipped = {
             name: until for name, until in self._skipped.items() if now < until <= now + SKIP
         }
-        self._states = {
+        self._health = {
             name: lane
-            for name, lane in self._states.items()
+            for name, lane in self._health.items()
             if not lane.last_ok or name in self.busy or name in self._skipped
         }
         return self._skipped.keys()
@@ -467,13 +467,13 @@ class Lanes:
         answered_busy = self.busy.intersection(answered)
         names = [*(name for name in due if name not in answered_busy), *answered_busy]
         busy = self.busy - answered_busy
-        failing = [name for name in names if not self.state(name).last_ok]
-        working = [name for name in names if self.state(name).last_ok]
-        failing_room = self.max_busy // 2 - sum(not self.state(name).last_ok for name in busy)
+        failing = [name for name in names if not self.health(name).last_ok]
+        working = [name for name in names if self.health(name).last_ok]
+        failing_room = self.max_busy // 2 - sum(not self.health(name).last_ok for name in busy)
         room = self.max_busy - len(busy)
         return [*working, *failing[: max(0, failing_room)]][: max(0, room)]
 
-    def note(self, name: str, answer: Answer, now: datetime) -> None:
+    def remember(self, name: str, answer: Answer, now: datetime) -> None:
         """Remember the result of the lane's last attempt."""
         closed = None
         if answer.retry_after is not None:
@@ -481,7 +481,7 @@ class Lanes:
         # A permanent refusal and a bug of Wakeful are about one message: the lane still counts as
         # working, and its next message may be sent.
         healthy = answer.acceptance is not Acceptance.RETRY or answer.bug
-        self._states[name] = LaneHealth(last_ok=healthy, last_at=now, closed_until=closed)
+        self._health[name] = LaneHealth(last_ok=healthy, last_at=now, closed_until=closed)
         self._skipped.pop(name, None)
 
 

@@ -291,7 +291,7 @@ class Worker:
         for lane in names:
             turn = claims.LaneTurn(waits=True)  # a lane that fails is skipped for a second
             with self._isolated(f"send in lane {lane}", db.session) as raised:
-                turn = claims.next_of_lane(db.session, lane, lanes.state(lane), now)
+                turn = claims.next_of_lane(db.session, lane, lanes.health(lane), now)
             lanes.stuck.discard(lane)
             if raised and not claims.give_up_failing(db.session, lane, now):
                 lanes.stuck.add(lane)
@@ -348,8 +348,8 @@ class Worker:
     def _store_outcome(self, attempt: _Attempt, now: datetime) -> None:
         claim, answer = attempt.claim, attempt.answer
         lanes = self._lanes_of(claim)
-        failed_before = not lanes.state(claim.lane).last_ok or claim.tries > 0
-        lanes.note(claim.lane, answer, now)
+        failed_before = not lanes.health(claim.lane).last_ok or claim.tries > 0
+        lanes.remember(claim.lane, answer, now)
         with self._isolated("store the outcome of a message", db.session) as raised:
             outcome = outcome_of(claim, answer, now)
             claims.store(db.session, claim, outcome, now, attempt.text)

@@ -97,7 +97,7 @@ def assign_numbers(results: Sequence[Result]) -> None:
             numbers.codes[code] = id
 
 
-def location_id(name: str) -> int:
+def place_id(name: str) -> int:
     """The row id of a location, which is created if it is missing."""
     numbers = _numbers()
     if name not in numbers.locations:
@@ -110,7 +110,7 @@ def location_id(name: str) -> int:
     return numbers.locations[name]
 
 
-def cache_location_id(name: str, id: int) -> None:
+def cache_place_id(name: str, id: int) -> None:
     """Cache this row id of a location, which was just read. Another process may have deleted and
     created a location with this name; results with the old id would belong to no place.
     """

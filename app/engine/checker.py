@@ -189,7 +189,7 @@ class Checker:
                 self.checks.run(lambda: self._try_turn(stop), self._outcomes.take, stop)
         finally:
             keeper.end(stop)  # sets ``stop``, which is not set yet after OtherCarrier
-            self._give_up()
+            self._end()
             for chore in chores:
                 chore.join(CHORES_SECONDS)
 
@@ -402,14 +402,14 @@ class Checker:
 
     # --- the end
 
-    def _give_up(self) -> None:
+    def _end(self) -> None:
         """Record all outcomes, and give up all shards."""
         with self.app.app_context():
             try:
                 self._outcomes.flush(all=True)
-                self._shards.give_up(_now(), self._outcomes.last_check_at)
+                self._shards.release_all(_now(), self._outcomes.last_check_at)
             except Exception as fault:
                 # The leases expire, and another checker takes the shards.
-                tell(log, "Running checks could not be recorded, or shards not given up.", fault)
+                tell(log, "Running checks could not be recorded, or shards not released.", fault)
             finally:
                 db.session.remove()

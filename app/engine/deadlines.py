@@ -73,14 +73,14 @@ class DeadlineWatch:
                 stop.wait(MIN_PAUSE_SECONDS)
 
 
-def start_signing(app: Flask) -> None:
+def start_signs_of_web(app: Flask) -> None:
     """Start a thread that signs, in this process and in each process that it forks."""
 
     def run() -> None:
         while True:
             try:
                 with app.app_context(), patience(SIGN_SECONDS):
-                    recorder.sign(_now())
+                    recorder.sign_web(_now())
             except Exception as fault:
                 faults.tell(log, "This web process could not store that it runs. Retrying.", fault)
             time.sleep(SIGN_SECONDS)

@@ -20,7 +20,7 @@ from app.records import CheckSpec
 @dataclass(slots=True)
 class Job:
     """A monitor of an owned shard. ``interval`` is in seconds. ``due``, its key in the heap: when
-    to check it, or, while a check is running, when to give up that check.
+    to check it, or, while a check is running, when that check counts as lost.
     """
 
     monitor_id: int
@@ -37,18 +37,15 @@ class Job:
 
 def _is_same(claim: Claim, other: Claim | None) -> bool:
     """Whether two claims of a monitor are for the same check."""
-    return other is not None and (claim.shard, claim.token, claim.generation) == (
-        other.shard,
-        other.token,
-        other.generation,
-    )
+    started = claim.shard, claim.token, claim.generation
+    return other is not None and started == (other.shard, other.token, other.generation)
 
 
 # Checks of the schedule that are due within the same quarter second begin together, at its end.
 ROUNDS_A_SECOND = 4
-# How long after its time limit a running check is given up: it may still wait in the prober, or to
-# be recorded.
-GIVE_UP_AFTER = timedelta(seconds=30)
+# How long after its time limit a running check counts as lost: it may still wait in the prober, or
+# to be recorded.
+LOST_AFTER = timedelta(seconds=30)
 
 
 def end_of_round(moment: datetime) -> datetime:
@@ -58,10 +55,10 @@ def end_of_round(moment: datetime) -> datetime:
 
 
 class Plan:
-    """The schedule. ``confirm``: the pause before an unconfirmed check is repeated."""
+    """The schedule. ``pause``: the time before an unconfirmed check is repeated."""
 
-    def __init__(self, confirm: timedelta) -> None:
-        self._confirm = confirm
+    def __init__(self, pause: timedelta) -> None:
+        self._pause = pause
         self._jobs: dict[int, Job] = {}
         self._heap: list[tuple[datetime, int]] = []
         self._running: dict[int, Claim] = {}  # checks, by monitor
@@ -139,10 +136,10 @@ class Plan:
             self._network = works
             self.rearrange(now)
 
-    def set_confirm(self, confirm: timedelta, now: datetime) -> None:
+    def set_repeat_pause(self, pause: timedelta, now: datetime) -> None:
         """Change the pause before the check of an unconfirmed result is repeated."""
-        if confirm != self._confirm:
-            self._confirm = confirm
+        if pause != self._pause:
+            self._pause = pause
             self.rearrange(now)
 
     def rearrange(self, now: datetime) -> None:
@@ -157,13 +154,13 @@ class Plan:
 
     def _due(self, job: Job, now: datetime) -> datetime:
         moment = due(
-            job.monitor_id, job.interval, job.standing, now, self._confirm, network=self._network
+            job.monitor_id, job.interval, job.standing, now, self._pause, network=self._network
         )
         return moment if moment <= now or job.standing.is_awaited else end_of_round(moment)
 
     def _push(self, job: Job, now: datetime) -> None:
         if job.monitor_id in self._running:
-            job.due = now + timedelta(seconds=job.spec.timeout) + GIVE_UP_AFTER
+            job.due = now + timedelta(seconds=job.spec.timeout) + LOST_AFTER
         else:
             job.due = self._due(job, now)
         heapq.heappush(self._heap, (job.due, job.monitor_id))

@@ -125,20 +125,20 @@ def due(
     interval: int,
     standing: Standing,
     now: datetime,
-    confirm: timedelta,
+    pause: timedelta,
     *,
     network: bool = True,
 ) -> datetime:
     """The time of the next check, in the past if it is overdue. ``interval`` in seconds.
 
-    ``confirm`` is the pause before a check is repeated, ``network`` whether our own network works.
+    ``pause`` is the pause before a check is repeated, ``network`` whether our own network works.
     """
     scheduled_at, checked = standing.scheduled_at, standing.checked_at
     if scheduled_at is None or scheduled_at > believable(now):
         return now  # a time in the future was stored before the clock was set back
     moments = [next_check(monitor_id, interval, scheduled_at)]
     if standing.unconfirmed_at is not None:
-        moments.append(_repeat_at(standing.unconfirmed_at, checked, now, confirm))
+        moments.append(_repeat_at(standing.unconfirmed_at, checked, now, pause))
     if standing.blind and network:
         moments.append(_not_ahead(checked, now) + BLIND_PAUSE)
     if standing.asked_at is not None and standing.is_asked and is_fresh(standing.asked_at, now):
@@ -156,27 +156,27 @@ def is_fresh(asked_at: datetime, now: datetime) -> bool:
 
 
 def _repeat_at(
-    since: datetime, checked: datetime | None, now: datetime, confirm: timedelta
+    since: datetime, checked: datetime | None, now: datetime, pause: timedelta
 ) -> datetime:
     """The time at which a place repeats a check whose result is unconfirmed since ``since``."""
     if since > believable(now):  # from a clock that was ahead: count from the last check here
-        return _not_ahead(checked, now) + confirm
-    if checked is not None and checked <= believable(now) and is_repeat(since, checked, confirm):
+        return _not_ahead(checked, now) + pause
+    if checked is not None and checked <= believable(now) and is_repeat(since, checked, pause):
         return NEVER  # this place has repeated it; others still have to
-    return since + confirm
+    return since + pause
 
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-def is_repeat(since: datetime, checked: datetime, confirm: timedelta) -> bool:
+def is_repeat(since: datetime, checked: datetime, pause: timedelta) -> bool:
     """Whether a check that started at ``checked`` repeats a result that is unconfirmed ``since``.
 
     A check that started in the first half of the pause does not. All places check at the same time,
     and the first failure is recorded at once. A queue starts its check a quarter of a second later,
     in the same round: counted as a repeat, that check would keep its place from repeating.
     """
-    return checked > since + confirm / 2
+    return checked > since + pause / 2
 
 
 def _not_ahead(moment: datetime | None, now: datetime) -> datetime:

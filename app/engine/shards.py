@@ -1,7 +1,7 @@
-"""The shards of its place that this checker owns. It takes its fair share, renews it, and gives it
-up.
+"""The shards of its place that this checker owns. It takes its fair share, renews it, and releases
+it.
 
-Every few seconds (``pause``) it gives a sign of life, counts the live checkers, gives up the shards
+Every few seconds (``pause``) it gives a sign of life, counts the live checkers, releases the shards
 beyond its share and takes free ones up to it. A checker that ends releases its shards, or stops
 renewing them: others on the same machine see at once that its process has ended, those elsewhere
 when its lease has ended. Needs an application context.
@@ -70,7 +70,7 @@ class Shards:
     @property
     def place(self) -> int:
         """The row id of the place, which is created if it is missing."""
-        return journal.location_id(self.location)
+        return journal.place_id(self.location)
 
     @property
     def pause(self) -> float:
@@ -92,14 +92,14 @@ class Shards:
     def look(
         self, now: datetime, clock: float, last_check_at: datetime | None = None, rate: int = 0
     ) -> ShardChanges:
-        """Renew, give up and take shards; returns what changed. ``rate``: checks a minute.
+        """Renew, release and take shards; returns what changed. ``rate``: checks a minute.
 
         A shard that nobody took while the lease had lapsed is kept with its token: checks made
         meanwhile are recorded. Changes may have been missed, so its assignments are to be read.
         """
         place, before, lapsed = self.place, dict(self.tokens), self.lapsed(clock)
         with writing() as session:
-            self._sign(now, last_check_at, checks_per_minute=rate)
+            self._write_sign(now, last_check_at, checks_per_minute=rate)
             stored = shards.read(place)
             if len(stored) < shards.count():
                 shards.make(place)
@@ -126,15 +126,15 @@ class Shards:
         self._renewed, self._alone = clock, len(alive) == 1
         return ShardChanges(dict(self.tokens) if lapsed else taken, lost)
 
-    def give_up(self, now: datetime, last_check_at: datetime | None) -> None:
+    def release_all(self, now: datetime, last_check_at: datetime | None) -> None:
         """Release all shards, and store that this checker has ended."""
         place = self.place
         with writing() as session:
             shards.release(session, place, range(shards.count()), self.name, now)
-            self._sign(now, last_check_at, ended_at=now)
+            self._write_sign(now, last_check_at, ended_at=now)
         self.tokens = {}
 
-    def _sign(self, now: datetime, last_check_at: datetime | None, **facts: Any) -> None:
+    def _write_sign(self, now: datetime, last_check_at: datetime | None, **facts: Any) -> None:
         """Store a sign of life of this checker."""
         facts |= {"location": self.location, "version": __version__}
         liveness.write(self.name, now, last_check_at, **facts)

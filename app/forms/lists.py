@@ -19,7 +19,7 @@ from wtforms.utils import unset_value
 from app.forms.fields import ELSEWHERE, MASK_WITHOUT_STORED, OneValue, form_of, looks_masked
 from app.forms.schema import TWICE, SchemaField, SentPairs
 from app.i18n import N_, _
-from app.records import DEFAULT_LOCATIONS, MAX_CONTACT_NAME, MAX_LOCATION, MAX_TAG, MAX_TAGS, Pair
+from app.records import DEFAULT_PLACES, MAX_CONTACT_NAME, MAX_LOCATION, MAX_TAG, MAX_TAGS, Pair
 from app.rules import text
 from app.rules.brackets import Name, Typed, index_order, parse
 
@@ -424,11 +424,11 @@ class Places(EntryList):
     """Names of places to check from: a tuple of ``str``. Without any, it is the default place."""
 
     widget = staticmethod(_boxes_of_places)
-    example = DEFAULT_LOCATIONS[0]
+    example = DEFAULT_PLACES[0]
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)
-        self.data = self.data or DEFAULT_LOCATIONS
+        self.data = self.data or DEFAULT_PLACES
 
     def entry(self, value: str) -> str:
         text.characters(text.length(text.one_value(value), MAX_LOCATION))

@@ -39,9 +39,9 @@ class LocationRule(StrEnum):
     ALL = "all"
 
 
-DEFAULT_LOCATION = "default"
+DEFAULT_PLACE = "default"
 DEFAULT_PLACE_ID = 1  # its row always exists
-DEFAULT_LOCATIONS = (DEFAULT_LOCATION,)  # of a monitor without a choice of places
+DEFAULT_PLACES = (DEFAULT_PLACE,)  # of a monitor without a choice of places
 DELETED_LOCATION = "deleted"  # the place of results whose place is deleted
 MAX_LOCATIONS = 50  # of one monitor
 MAX_LOCATION = 64  # characters of a name

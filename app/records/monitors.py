@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Annotated, Any, get_type_hints
 
 from app.records.assertions import Assertion
-from app.records.locations import DEFAULT_LOCATIONS, LocationRule
+from app.records.locations import DEFAULT_PLACES, LocationRule
 from app.records.marks import (
     AlertDays,
     Bit,
@@ -202,7 +202,7 @@ class Monitor:
     quiet_start: ClockTime | None = None  # with ``quiet_end``: alerts wait until then
     quiet_end: ClockTime | None = None
     quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of ``quiet_start``, ``quiet_end``
-    locations: tuple[str, ...] = DEFAULT_LOCATIONS  # the names of its places
+    locations: tuple[str, ...] = DEFAULT_PLACES  # the names of its places
     location_rule: Annotated[str, LocationRule] = LocationRule.MAJORITY
     depends_on: tuple[int, ...] = ()  # the ids of the monitors that it is reached through
     # options of kinds of check

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.i18n import N_, _, _n, listed
-from app.records import DEFAULT_LOCATION, Ending
+from app.records import DEFAULT_PLACE, Ending
 
 MAX_PLACES_NAMED = 3
 ENDED: Mapping[str, str] = {
@@ -40,7 +40,7 @@ def named_places(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, An
     named.
     """
     places = (evidence or {}).get("places") or ()
-    return () if [place.get("name") for place in places] == [DEFAULT_LOCATION] else places
+    return () if [place.get("name") for place in places] == [DEFAULT_PLACE] else places
 
 
 def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | None:

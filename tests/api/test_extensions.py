@@ -325,7 +325,7 @@ def test_metrics_count_monitors_by_status(api, client):
 def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
     at, hour = datetime.now(UTC).replace(microsecond=0), timedelta(hours=1)
     with app.app_context():
-        oslo = journal.location_id("oslo")
+        oslo = journal.place_id("oslo")
         places.keep_sign("oslo", at - hour, process="checker:oslo:1", checks_per_minute=7)
     make_monitor(app, places=[1], assignment={"scheduled_at": at})
     for scheduled in (at - timedelta(minutes=5), at - hour):

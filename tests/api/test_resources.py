@@ -136,7 +136,7 @@ def test_section_3_a_read_only_key_sees_secrets_masked(api, reader):
 
 def test_section_14_a_monitor_is_checked_from_the_places_that_it_names(app, api):
     with app.app_context():
-        journal.location_id("oslo")
+        journal.place_id("oslo")
     monitor = api.monitor(**{"locations[0]": "oslo", "locations[7]": "default"})
     assert monitor["locations"] == ["default", "oslo"]
     path = f"/monitors/{monitor['id']}"

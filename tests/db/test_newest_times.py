@@ -77,7 +77,7 @@ def test_two_web_processes_write_the_first_heartbeat_of_an_agent_at_once(core):
 def test_housekeeping_keeps_the_newest_signs_of_a_place(core, monkeypatch, stored, kept):
     """Two checkers do it, and what the first one has read is older when it writes."""
     with core.app_context():
-        id = journal.location_id("oslo")
+        id = journal.place_id("oslo")
         places.keep_sign("oslo", EARLIER, process="agent:oslo", last_check_at=EARLIER)
         before = places.signs_of(db.session.scalars(select(PlaceRow)).all(), NOW)
         monkeypatch.setattr(places, "signs_of", lambda *_arguments: before)

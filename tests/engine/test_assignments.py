@@ -25,7 +25,7 @@ def ids(read):
 
 
 def test_only_assignments_of_the_place_are_read(context):
-    oslo = journal.location_id("oslo")
+    oslo = journal.place_id("oslo")
     here, paused = make_monitor(context).id, make_monitor(context, paused=True).id
     there = make_monitor(context, places=[oslo]).id
     both = make_monitor(context, places=[1, oslo]).id
@@ -67,7 +67,7 @@ def test_an_assignment_has_the_monitors_standing(context):
 def test_a_place_is_added_and_removed(context):
     id, oslo = (
         make_monitor(context, assignment={"scheduled_at": NOW}).id,
-        journal.location_id("oslo"),
+        journal.place_id("oslo"),
     )
     with writing() as session:
         assert assignments.assign(session, id, [1, oslo], NOW)

@@ -149,7 +149,7 @@ def test_two_checkers_share_the_work_and_check_nothing_twice(core, settings, sit
 def test_two_places_each_make_their_own_checks(core, settings, site):
     elsewhere = replace(settings, location="oslo")
     with core.app_context():
-        oslo = journal.location_id("oslo")
+        oslo = journal.place_id("oslo")
     here = make_monitor(core, url=site.url).id
     there = make_monitor(core, url=site.url, places=[oslo]).id
     both = make_monitor(core, url=site.url, places=[1, oslo]).id
@@ -168,7 +168,7 @@ def test_a_place_that_is_taken_off_makes_no_more_checks(core, settings, site):
     id = make_monitor(core, url=site.url).id
     store = LocalStore(settings)
     with core.app_context():
-        journal.location_id("oslo")
+        journal.place_id("oslo")
     with running(core, settings):
         until(core, lambda: results(id))
         with core.app_context():

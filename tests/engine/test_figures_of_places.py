@@ -88,7 +88,7 @@ def test_a_pause_ends_what_the_last_check_of_each_place_stands_for(places):
 
 
 def test_a_check_on_request_in_a_place_that_is_not_the_monitors_is_in_no_figure(places):
-    places.places = {"oslo": journal.location_id("oslo")}
+    places.places = {"oslo": journal.place_id("oslo")}
     places.id = places.monitor(places=places.places.values(), interval=3600)
     places.see("oslo", "up", 0)
     places.check(places.id, "degraded", 600)

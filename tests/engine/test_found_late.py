@@ -26,7 +26,7 @@ COVER = 60 + 30 + 60  # of the factory's monitor: interval, time limit, and what
 class Late(Figures):
     def alone(self, **fields):
         """A monitor that oslo alone checks."""
-        self.places = {"oslo": journal.location_id("oslo")}
+        self.places = {"oslo": journal.place_id("oslo")}
         self.id = self.monitor(places=[*self.places.values()], **fields)
         return self.id
 

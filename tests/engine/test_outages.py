@@ -127,7 +127,7 @@ def test_a_batch_leaves_what_its_checks_would_leave_one_by_one(shops):
 
 
 def test_batches_of_three_places_leave_what_their_checks_would_leave_one_by_one(shops):
-    places = [journal.location_id(name) for name in PLACES]
+    places = [journal.place_id(name) for name in PLACES]
     fields = {"places": places, "interval": 10}
     together, apart = shops.make(4, **fields), shops.make(4, **fields)
     for slot, signs in enumerate(zip(*PLACES.values(), strict=True)):

@@ -19,7 +19,7 @@ from app.db.tables import (
 )
 from app.engine import recorder
 from app.engine.deadlines import DeadlineWatch
-from app.engine.recorder import sign
+from app.engine.recorder import sign_web
 from app.records import ArrivedPing, PingKind
 from tests.factories import make_heartbeat
 
@@ -210,7 +210,7 @@ def test_without_a_web_process_nothing_is_missed_and_the_time_is_added(job):
         clock[0] = at(moment)
         watch.look()
 
-    sign(at("03:00"))
+    sign_web(at("03:00"))
     job.ping("03:00")
     look("03:00:10")
     assert job.state.verdict == "up"
@@ -218,20 +218,20 @@ def test_without_a_web_process_nothing_is_missed_and_the_time_is_added(job):
     assert (job.state.verdict, job.state.cause_code) == ("unknown", "not_listening")
     look("04:30")
     assert job.incidents() == [], "no deadline passes while no ping can arrive"
-    sign(at("04:31"))
+    sign_web(at("04:31"))
     look("04:31")
     assert job.heartbeat.expected_at == at("05:31")
     assert job.state.verdict == "unknown", "its ping may have been lost"
     look("05:35")  # still nobody: signs are missing again
-    sign(at("05:35"))
+    sign_web(at("05:35"))
     assert db.session.scalar(select(liveness.SignOfLifeRow.at)) == at("05:35")
-    sign(at("05:35:10"))
+    sign_web(at("05:35:10"))
     job.ping("05:35:10")
     assert (job.state.verdict, job.incidents()) == ("up", [])
 
 
 def test_a_ping_that_waited_while_the_machine_was_suspended_is_not_late(job):
-    sign(at("03:00"))
+    sign_web(at("03:00"))
     job.ping("03:00")
     job.ping("05:00")  # read before the web process has signed again
     assert (job.state.verdict, job.incidents()) == ("up", [])
@@ -239,9 +239,9 @@ def test_a_ping_that_waited_while_the_machine_was_suspended_is_not_late(job):
 
 
 def test_a_short_absence_leaves_the_status_and_the_deadline_moves(job):
-    sign(at("03:00"))
+    sign_web(at("03:00"))
     job.ping("03:00")
-    sign(at("03:10"))
+    sign_web(at("03:10"))
     job.until("03:10")
     assert (job.state.verdict, job.heartbeat.expected_at) == ("up", at("04:10"))
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.engine.plan import GIVE_UP_AFTER, Job, Plan, end_of_round
+from app.engine.plan import LOST_AFTER, Job, Plan, end_of_round
 from app.engine.schedule import Standing, due, last_scheduled, next_check
 from app.records import CheckSpec
 
@@ -144,7 +144,7 @@ def test_a_check_that_does_not_come_back_is_repeated(plan):
     """A carrier may lose it."""
     plan.put(job(7, Standing(generation=1), timeout=20), START)
     [due] = plan.take(START, 5)
-    lost = at(20) + GIVE_UP_AFTER
+    lost = at(20) + LOST_AFTER
     assert taken(plan, lost - SECOND) == []
     [again] = plan.take(lost, 5)
     assert again.claim().generation == due.claim().generation, "whichever comes first counts"
@@ -246,5 +246,5 @@ def test_a_new_pause_forgets_no_running_check(plan):
     """An agent learns the pause from its server while its first checks run."""
     plan.put(job(7, Standing(1)), START)
     assert taken(plan, START) == [7]
-    plan.set_confirm(3 * SECOND, at(1))
+    plan.set_repeat_pause(3 * SECOND, at(1))
     assert taken(plan, at(2)) == []

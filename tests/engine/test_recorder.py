@@ -573,7 +573,7 @@ def test_deleting_an_open_incident_lets_a_new_one_open(engine):
 
 
 def places(*names):
-    return {name: journal.location_id(name) for name in names}
+    return {name: journal.place_id(name) for name in names}
 
 
 def test_an_unconfirmed_result_is_repeated_in_every_place(engine):

@@ -210,7 +210,7 @@ def test_each_place_has_its_own_shards(house):
     house.join("b", location="oslo")
     house.go_on(10)
     assert [len(checker.tokens) for checker in house.checkers.values()] == [shards.count()] * 2
-    assert journal.location_id("oslo") != 1
+    assert journal.place_id("oslo") != 1
     signs = db.session.query(SignOfLifeRow).all()
     assert {sign.location for sign in signs} == {"default", "oslo"}
 

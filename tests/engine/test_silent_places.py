@@ -41,7 +41,7 @@ class House:
     def __init__(self, core, settings):
         self.core, self.settings, self.now = core, settings, START
         self.watch = SilenceWatch(self.now)
-        self.id = journal.location_id("oslo")
+        self.id = journal.place_id("oslo")
         with writing() as session:
             session.get(PlaceRow, self.id).label = "Oslo"
         self.contact("Ops", "ops@example.test")
@@ -62,7 +62,7 @@ class House:
             session.add(row)
 
     def monitor(self, *names, **fields):
-        ids = [journal.location_id(name) for name in names]
+        ids = [journal.place_id(name) for name in names]
         return make_monitor(self.core, places=ids, updated_at=START, **fields).id
 
     def check(self, id, name, verdict="up"):
@@ -229,7 +229,7 @@ def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change
             if change == "paused":
                 recorder.pause(session, id, house.now)
             else:
-                recorder.watch_from(session, id, [journal.location_id("default")], house.now)
+                recorder.watch_from(session, id, [journal.place_id("default")], house.now)
         show(causes, *more)
 
     monkeypatch.setattr(recorder, "show_unknown", changed_first)

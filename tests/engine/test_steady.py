@@ -257,7 +257,7 @@ def test_only_monitors_whose_good_check_changes_nothing_are_remembered(core):
     done = {"scheduled_at": START, "checked_at": START, "verdict": Verdict.UP}
     with core.app_context():
         with writing():
-            oslo = journal.location_id("oslo")
+            oslo = journal.place_id("oslo")
         steady = make_monitor(core, state=good, assignment=done).id
         others = {
             "never checked": make_monitor(core),

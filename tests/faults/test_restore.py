@@ -105,7 +105,7 @@ def test_a_grouped_message_that_was_written_before_is_given_up_as_one(box, sink)
     with box.app.app_context(), writing() as session:
         lane = outbox.lane("webhook", sink.url)
         later = box.clock.now + timedelta(seconds=3)
-        turn = claims.next_of_lane(session, lane, box.worker.lanes.state(lane), later)
+        turn = claims.next_of_lane(session, lane, box.worker.lanes.health(lane), later)
         assert turn.claim is not None
         group = turn.claim.id
     box.turn(2 * DAY)
@@ -401,7 +401,7 @@ def test_a_burst_that_was_given_up_as_one_message_is_alerted_again_as_one(box, s
         box.clock.now = START + timedelta(seconds=3)
         with writing() as session:
             lane = outbox.lane("webhook", sink.url)
-            claims.next_of_lane(session, lane, box.worker.lanes.state(lane), box.clock.now)
+            claims.next_of_lane(session, lane, box.worker.lanes.health(lane), box.clock.now)
         given_up(box)
         for minute in range(2):
             outcomes = [

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.both_databases
 def test_each_place_has_the_average_of_its_good_checks_in_each_bucket(app):
     with app.app_context():
         for name in ("oslo", "sydney"):
-            journal.location_id(name)
+            journal.place_id(name)
         id = make_monitor(app, places=[1, 2, 3]).id
         start = now().replace(second=0, microsecond=0) - timedelta(minutes=10)
         for place, minute, verdict, ms in (

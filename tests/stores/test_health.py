@@ -39,7 +39,7 @@ def test_a_checker_with_all_shards_is_healthy(core, checker):
 @pytest.mark.both_databases
 def test_a_place_without_a_checker_is_named_with_its_waiting_monitors(core, checker, settings):
     with core.app_context():
-        oslo = journal.location_id("oslo")
+        oslo = journal.place_id("oslo")
     for paused in (False, False, True):
         make_monitor(core, places=[1, oslo], paused=paused)
     [sentence] = faults()

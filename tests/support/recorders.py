@@ -97,7 +97,7 @@ class Places(Engine):
     """``id``: a monitor that is checked from three places."""
 
     def start(self, **fields):
-        self.places = {name: journal.location_id(name) for name in NAMES}
+        self.places = {name: journal.place_id(name) for name in NAMES}
         self.id = self.monitor(places=[*self.places.values()], **fields)
         return self
 

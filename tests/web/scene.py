@@ -409,13 +409,13 @@ def add_places(ids: dict[str, int]) -> None:
             response_time=412, ip="203.0.113.7", http_version="2",
         )  # fmt: skip
         journal.assign_numbers([slow])
-        journal.keep([journal.row_of(slow, journal.location_id("oslo"))])
+        journal.keep([journal.row_of(slow, journal.place_id("oslo"))])
         for name, ms in (("oslo", 190), ("sydney", 310)):
             times = {at - timedelta(seconds=1800 * step + 25): ms + 40 * (step % 5)
                      for step in range(1, 48)}  # fmt: skip
             earlier = [replace(slow, checked_at=when, response_time=time)
                        for when, time in times.items()]  # fmt: skip
-            number = journal.location_id(name)
+            number = journal.place_id(name)
             journal.keep([journal.row_of(outcome, number) for outcome in earlier])
         incident = session.get_one(IncidentRow, 2)
         down = {"verdict": "down", "cause_code": "http_status:503", "cause": UNAVAILABLE,

@@ -66,7 +66,7 @@ def test_places_can_be_chosen_where_there_are_several(app, editor):
     editor.open("/monitors/new").hides("Checked from")
     editor.press("Save", url="http://127.0.0.1:9/", name="Shop")
     with app.app_context():
-        journal.location_id("oslo")
+        journal.place_id("oslo")
         assert current_store().monitors.get(1).locations == ("default",)
     editor.open("/monitors/1/edit").shows("Checked from")
     editor.press("Save", locations="oslo")

@@ -141,7 +141,7 @@ def test_pages_say_that_an_incident_was_found_late(app, remote):
 
 def test_what_pages_show_is_the_remote_servers(app, remote):
     with app.app_context():
-        place = journal.location_id("oslo")
+        place = journal.place_id("oslo")
     since = now() - timedelta(hours=3)
     state = {"verdict": "down", "cause": "No answer came", "status_since": since}
     created = {"created_at": now() - timedelta(days=3)}

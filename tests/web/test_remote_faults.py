@@ -362,7 +362,7 @@ def test_no_page_says_that_something_is_missing_while_nobody_knows(server, edito
 
 def test_places_are_shown_by_their_names_while_the_server_does_not_list_them(app, server, editor):
     with app.app_context():
-        ids = [journal.location_id(name) for name in ("berlin", "oslo")]
+        ids = [journal.place_id(name) for name in ("berlin", "oslo")]
         monitor = make_monitor(app, places=ids, confirmations=0).id
         for name in ("berlin", "oslo"):
             outcome = make_outcome("down", now(), location=name)

@@ -21,7 +21,7 @@ NAMES = ("berlin", "oslo", "sydney")
 def incident(app) -> int:
     """The id of an incident that two of three places see."""
     with app.app_context():
-        ids = [journal.location_id(name) for name in NAMES]
+        ids = [journal.place_id(name) for name in NAMES]
         with writing() as session:
             session.get(PlaceRow, ids[2]).label = "Sydney"
         alerts = [["email", "ops@example.test"]]
@@ -55,7 +55,7 @@ def test_an_incident_says_who_saw_it_and_who_did_not(app, editor, incident):
 def test_an_incident_of_one_place_names_it_unless_it_is_the_servers_own(app, editor, place, names):
     """Otherwise people look for the failure from the server, which never saw it."""
     with app.app_context():
-        id = journal.location_id(place)
+        id = journal.place_id(place)
         with writing() as session:
             session.get(PlaceRow, id).label = place.title()
         alerts = [["email", "ops@example.test"]]
@@ -75,7 +75,7 @@ def test_an_incident_of_one_place_names_it_unless_it_is_the_servers_own(app, edi
 def silenced(app) -> int:
     """The id of an incident that ended because the one place that saw it fell silent."""
     with app.app_context():
-        ids = [journal.location_id(name) for name in ("berlin", "sydney")]
+        ids = [journal.place_id(name) for name in ("berlin", "sydney")]
         with writing() as session:
             session.get(PlaceRow, ids[1]).label = "Sydney"
         id = make_monitor(app, places=ids, confirmations=0, location_rule="any").id

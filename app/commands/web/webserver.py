@@ -109,11 +109,11 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
 
     def load(self) -> Flask:
         from app import create_app
-        from app.engine.deadlines import start_signing
+        from app.engine.deadlines import start_signs_of_web
 
         app = create_app(self._settings)
         if self._settings.store == "local":
-            start_signing(app)
+            start_signs_of_web(app)
         if self._early:
             with app.app_context():
                 schema.refuse_until_current()

@@ -4,7 +4,7 @@ It gets the monitors from the server, checks them on its own schedule, and sends
 the server is out of reach, checks continue and their results wait on disk.
 
     agent          the loop: schedule, prober, results
-    buffer         results that the server has not confirmed yet
+    buffer         results that the server has not taken yet
     link           the requests to the server, on a separate thread, and its time
     assigned_file  the monitors, for a start while the server is away
 """

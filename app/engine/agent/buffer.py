@@ -1,4 +1,4 @@
-"""Results that the server has not confirmed yet, on disk, so that neither a restart nor an outage
+"""Results that the server has not taken yet, on disk, so that neither a restart nor an outage
 of the network loses any.
 
 While they cannot be written, as on a full disk, the newest are in memory: new results are still

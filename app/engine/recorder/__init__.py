@@ -35,7 +35,7 @@ from app.engine.recorder.pings import (
     next_deadline,
     record_deadlines,
     record_pings,
-    sign,
+    sign_web,
     watch_heartbeat,
     web_is_away,
 )
@@ -46,6 +46,6 @@ __all__ = [
     "FIELDS_THAT_FORCE_A_REVOTE", "Steady", "apply_changes", "ask", "change_incident",
     "create_incident", "delete_incident", "delete_monitor", "judge_anew", "next_deadline",
     "pause", "record", "record_claimed", "record_deadlines", "record_late", "record_pings",
-    "remind", "resume", "show_unknown", "sign", "watch", "watch_from", "watch_heartbeat",
+    "remind", "resume", "show_unknown", "sign_web", "watch", "watch_from", "watch_heartbeat",
     "web_is_away",
 ]  # fmt: skip

@@ -137,7 +137,7 @@ def find(
         by_depth.setdefault(len(above.get(search.monitor.id, ())), []).append(search)
     changed_times: dict[int, TimeSpan] = {}
     for _depth, same_depth in sorted(by_depth.items()):  # of one depth, none is behind another
-        needed = with_stored(session, same_depth)
+        needed = read_stored(session, same_depth)
         incidents, parents = _incidents(session, needed), _parents(session, needed, above)
         for search, replaced, spans, behind in _replayed(needed, incidents, parents):
             outages = [outage for span in spans if (outage := _outage(span, search, title))]
@@ -174,7 +174,7 @@ def _store_behind(
     return tuple(time for _parent, *times in spans ^ stored.keys() for time in times)
 
 
-def with_stored(session: AnySession, searches: Sequence[Search]) -> list[Search]:
+def read_stored(session: AnySession, searches: Sequence[Search]) -> list[Search]:
     """Set the ``stored`` incidents of each search; return the searches that may find an outage."""
     if not searches:
         return []

@@ -103,7 +103,7 @@ def _one_check_apart(monitor: Any) -> timedelta:
     return timedelta(seconds=monitor.interval + monitor.timeout)
 
 
-def note(session: AnySession, monitor_id: int, gap: Gap) -> None:
+def add_to_open(session: AnySession, monitor_id: int, gap: Gap) -> None:
     """Write the gap into the open incident."""
     if (incident := open_incident(session, monitor_id)) is not None:
         add(incident, *gap)

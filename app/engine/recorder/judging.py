@@ -26,7 +26,7 @@ from app.engine.recorder import (
     unreachable,
 )
 from app.engine.recorder.batch import STATE_COLUMNS, MonitorInBatch, ResultBatch
-from app.engine.recorder.rows import confirm_pause, cover_limit_s, last_end, whole
+from app.engine.recorder.rows import cover_limit_s, last_end, repeat_pause, whole
 from app.engine.schedule import is_repeat
 from app.judge.replay import hidden_within, in_order, is_out_of_order, margin
 from app.judge.verdict import (
@@ -87,7 +87,7 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
         decision = _judge_slow(batch, monitor, decision, outcome)
     if decision.step not in (Step.CONFIRM, Step.OPEN) or not decision.counted:
         _keep_aside(batch, monitor, previous.votes.get(check.place), outcome)
-    _plan(batch, monitor, decision, result)
+    _set_unconfirmed(batch, monitor, decision, result)
 
 
 def _note_gap(batch: ResultBatch, monitor: MonitorInBatch, at: datetime) -> None:
@@ -102,7 +102,7 @@ def _note_gap(batch: ResultBatch, monitor: MonitorInBatch, at: datetime) -> None
     if gap is None:
         return
     if has_outage(monitor.state) or monitor.state.slow_since is not None:
-        gaps.note(session, row.id, gap)
+        gaps.add_to_open(session, row.id, gap)
     if (state := after_gap(monitor.state)) is not monitor.state:
         monitor.set_state(state)
 
@@ -162,7 +162,9 @@ def _newest_checks(batch: ResultBatch, monitor: MonitorInBatch) -> Sequence[Newe
     return by_place.of_monitor(batch.session, monitor.row, batch.now)
 
 
-def _plan(batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, result: Result) -> None:
+def _set_unconfirmed(
+    batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, result: Result
+) -> None:
     """Set ``unconfirmed_at``, after which the check is repeated in CONFIRM_SECONDS, and notify the
     other places. It is ``now``, just after the end of the check.
 
@@ -183,7 +185,7 @@ def _plan(batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, resul
     elif (
         decision.waits
         and unconfirmed_at is not None
-        and all(is_repeat(unconfirmed_at, vote.at, confirm_pause()) for vote in decision.votes)
+        and all(is_repeat(unconfirmed_at, vote.at, repeat_pause()) for vote in decision.votes)
     ):
         columns["unconfirmed_at"] = batch.now
     if columns["unconfirmed_at"] != unconfirmed_at and monitor.assigned.others_wait:

@@ -44,7 +44,7 @@ def record_late(
     ``judged``: results of the same place that were recorded in time. An earlier outage that was
     found late may continue or end with them.
     """
-    place = journal.location_id(location)
+    place = journal.place_id(location)
     if not results and not _may_change_an_outage(judged, place):
         return 0
     journal.assign_numbers(results)
@@ -120,7 +120,7 @@ def _may_change_an_outage(judged: Sequence[Result], place: int) -> bool:
     if not judged:
         return False
     searches = _searches(place, (), judged, _monitors(db.session, _ids(judged)), {})
-    needed = found_late.with_stored(db.session, searches)
+    needed = found_late.read_stored(db.session, searches)
     db.session.rollback()
     return bool(needed)
 

@@ -352,7 +352,7 @@ def web_is_away(session: AnySession, now: datetime) -> bool:
     return at is not None and now - at > _AWAY_AFTER
 
 
-def sign(now: datetime) -> None:
+def sign_web(now: datetime) -> None:
     """Store that a web process can take pings ``now``, and what was missed before it could."""
     with writing() as session:
         _end_absence(session, now)

@@ -105,7 +105,7 @@ def _record(
     if not outcomes:
         return []
     journal.assign_numbers([outcome.result for _claim, outcome in outcomes])
-    place = journal.location_id(location)
+    place = journal.place_id(location)
     # The person who asked for a check, or the agent that brought its result, did not open the
     # incident.
     with acting_as(None), writing() as session:

@@ -98,7 +98,7 @@ def last_pause(monitor: Any) -> tuple[datetime, datetime] | None:
     )
 
 
-def confirm_pause() -> timedelta:
+def repeat_pause() -> timedelta:
     """The pause before a check is repeated."""
     settings: Settings = current_app.extensions["wakeful.settings"]
     return timedelta(seconds=settings.confirm_seconds)

@@ -190,7 +190,7 @@ class Steady:
         result = outcome.result
         at = to_ms(result.checked_at)
         scheduled_at = last_scheduled(claim.monitor_id, monitor.interval, result.checked_at)
-        if scheduled_at == monitor.scheduled_at:  # by a check that was given up and came back
+        if scheduled_at == monitor.scheduled_at:  # by a check that counted as lost and came back
             return monitor.standing(result.checked_at)
         if scheduled_at < monitor.scheduled_at or at <= monitor.checked_ms:
             return None
@@ -219,7 +219,7 @@ class Steady:
             return []
         batch = self._waiting
         journal.assign_numbers([outcome.result for _claim, outcome in batch])
-        place = journal.location_id(self._location)
+        place = journal.place_id(self._location)
         with writing() as session:
             tokens = shards.locked(session, place, {claim.shard for claim, _outcome in batch})
             # Changes that commit from here on find these results.
@@ -241,7 +241,7 @@ class Steady:
         saved = self._next_to_save(clock, all=all)
         if not saved and not (self._good and (all or self._evidence_is_due(clock))):
             return
-        place = journal.location_id(self._location)
+        place = journal.place_id(self._location)
         with writing() as session:
             monitors = [self._monitors[id] for id in (*saved, *self._good) if id in self._monitors]
             tokens = shards.locked(session, place, {monitor.shard for monitor in monitors})

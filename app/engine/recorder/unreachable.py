@@ -28,7 +28,7 @@ from app.db.tables import (
 )
 from app.db.types import from_ms, to_ms
 from app.engine.recorder.batch import Family, MonitorInBatch, ResultBatch
-from app.engine.recorder.rows import confirm_pause
+from app.engine.recorder.rows import repeat_pause
 from app.engine.schedule import REQUEST_LASTS
 from app.i18n import N_, _
 from app.judge.replay import FAR_FUTURE, TimeSpan
@@ -98,7 +98,7 @@ def _was_interrupted(monitor: MonitorInBatch, now: datetime) -> bool:
     """Whether the monitor was not repeated for so long that nothing was checked: the request to its
     parents is too old to be carried out.
     """
-    longest = REQUEST_LASTS + confirm_pause() + timedelta(seconds=monitor.row.timeout)
+    longest = REQUEST_LASTS + repeat_pause() + timedelta(seconds=monitor.row.timeout)
     checked_at = monitor.state.checked_at
     return checked_at is not None and now - checked_at > longest
 
@@ -164,7 +164,7 @@ def follow(batch: ResultBatch, monitor: MonitorInBatch, before: State, at: datet
             asked = [parent.row.id for parent in _watched(batch, monitor)]
             columns["parents_asked_at"] = ask(batch.session, asked, batch.now)
         if not monitor.assigned.is_assigned:
-            again = batch.now + confirm_pause()
+            again = batch.now + repeat_pause()
             _judge_heartbeats_again(batch.session, [monitor.row.id], again)
     if after.behind != before.behind:
         _note_span(batch, monitor, before, at)

@@ -136,7 +136,7 @@ class ResultIntake:
         attempt. The agent then sends all again, and the recorded ones are left out.
         """
         # A deleted place may have had the same name.
-        journal.cache_location_id(self._place.name, self._place.id)
+        journal.cache_place_id(self._place.name, self._place.id)
         unjudged = sent
         for _try in range(TRIES):
             unjudged = self._take(unjudged)

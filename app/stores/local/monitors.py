@@ -23,7 +23,7 @@ from app.errors import Invalid, NotFound
 from app.i18n import N_, _
 from app.records import (
     CONTACT,
-    DEFAULT_LOCATIONS,
+    DEFAULT_PLACES,
     KIND_OPTIONS,
     SENT_SECRETS,
     UPTIME_RANGES,
@@ -264,7 +264,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             recorder.apply_changes(session, row, changed, now)
             is_voted_anew = bool(recorder.FIELDS_THAT_FORCE_A_REVOTE & changed)
             if "locations" in fields and not is_heartbeat(row.url):
-                wanted = fields["locations"] or DEFAULT_LOCATIONS
+                wanted = fields["locations"] or DEFAULT_PLACES
                 places = places_of(wanted, assignments.places(wanted))
                 before = names_of(session, id)
                 # Rows of another table; the session logs the columns of the monitor.
@@ -294,7 +294,7 @@ class LocalMonitors(LocalPart, base.Monitors):
 
 
 def _places_in(fields: Fields) -> Sequence[str]:
-    return fields.get("locations") or DEFAULT_LOCATIONS
+    return fields.get("locations") or DEFAULT_PLACES
 
 
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from app.i18n import _, _n
-from app.records import DEFAULT_LOCATIONS, CheckedNow, Monitor, PlaceChecked, Result, Verdict
+from app.records import DEFAULT_PLACES, CheckedNow, Monitor, PlaceChecked, Result, Verdict
 from app.web.shown import looks, places
 
 # A message to the next page is in a cookie, and browsers keep 4 KB.
@@ -22,7 +22,7 @@ def message(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
     category = "success" if good else "warning"
     if len(checks) > 1:
         return "\n".join([_counted(checks), *_lines(checks)]), category
-    if tuple(monitor.locations) == DEFAULT_LOCATIONS == (checked.location,):
+    if tuple(monitor.locations) == DEFAULT_PLACES == (checked.location,):
         made = _("Checked now.")
     else:
         made = _("Checked now from %(place)s.", place=_title(checks[0]))

@@ -16,7 +16,7 @@ from app.forms.location import LocationForm
 from app.forms.queries import page_query
 from app.i18n import _
 from app.records import (
-    DEFAULT_LOCATION,
+    DEFAULT_PLACE,
     Carrier,
     Monitor,
     MonitorQuery,
@@ -69,7 +69,7 @@ class LocationEditing(Editing[Place, BrowserForm]):
         carrier = place.carrier if place else None
         if not current_user.is_admin:
             form.carrier.leave_out(*(word for word in Carrier if needs_admin(word, carrier)))
-        elif place is not None and place.name == DEFAULT_LOCATION:
+        elif place is not None and place.name == DEFAULT_PLACE:
             form.carrier.leave_out(Carrier.AGENT)
         return form
 
@@ -181,7 +181,7 @@ def _in_use(place: Place) -> tuple[str, Sequence[MonitorRef]]:
     """Why a place cannot be deleted, and the first of the monitors that use it. Read before the
     person is asked, and types a password for it.
     """
-    if place.name == DEFAULT_LOCATION:
+    if place.name == DEFAULT_PLACE:
         return _(base.DEFAULT_STAYS), ()
     if place.monitors:
         return _(base.PLACE_IN_USE), current_store().locations.users(place.id, MAX_NAMED)

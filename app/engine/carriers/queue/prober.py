@@ -174,7 +174,7 @@ class Desk:
                 self._alive_at = now
             if now - self._sign_at >= SIGN_SECONDS:
                 self._sign_at = now
-                self._sign()
+                self._send_signs()
         except Exception as fault:
             self._faults.tell(fault)
 
@@ -211,7 +211,7 @@ class Desk:
         for to in unsent.keys() | (running.keys() if to_all else set()):
             self._send_to(to, unsent.get(to, []), running.get(to, []))
 
-    def _sign(self) -> None:
+    def _send_signs(self) -> None:
         """Send a sign of life to all checkers of the place: a prober may have nothing to do for an
         hour, and a dead one would look the same.
         """

@@ -118,7 +118,7 @@ class QueueCarrier:
             ticket = self._last_ticket
             self._checks[ticket] = _Check(spec, done, datetime.now(UTC))
             if spec.monitor_id is not None:
-                # The checker has given up an earlier check of the same monitor.
+                # An earlier check of the same monitor counts as lost by now.
                 self._checks.pop(self._tickets.get(spec.monitor_id, 0), None)
                 self._tickets[spec.monitor_id] = ticket
             self._pending.append(ticket)
