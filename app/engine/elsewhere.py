@@ -20,7 +20,7 @@ from app.engine import recorder
 from app.engine.recorder import evidence
 from app.engine.schedule import is_fresh
 from app.errors import Conflict, Unavailable
-from app.i18n import N_, _, _n
+from app.i18n import N_, _
 from app.records import CheckSpec, Result
 from app.rules.figures import about
 
@@ -152,8 +152,10 @@ SILENT = N_("Nothing was checked: its place %(place)s was last heard from %(time
 NEVER_HEARD = N_("Nothing was checked: no check has come from its place %(place)s yet.")
 LEFT_OUT = N_("%(place)s was last heard from %(time)s ago and was not asked.")
 LEFT_OUT_NEW = N_("No check has come from %(place)s yet, so it was not asked.")
-GONE = N_("No result from %(place)s, which was last heard from %(time)s ago.")
+GONE = N_("No result from %(place)s, last heard from %(time)s ago.")
 LATE = N_("No result from %(place)s within %(seconds)d s.")
+LATER = N_("If one comes later, it is among the monitor's checks.")
+OLD_AGENT = N_("An agent older than this server ignores such requests.")
 
 
 def require_reachable(places: Sequence[CheckingPlace], now: datetime) -> None:
@@ -175,34 +177,13 @@ def require_some(
     """Raise Unavailable if none of these places, which were asked, has brought a result."""
     if results:
         return
-    names, count = ", ".join(place.title for place in places), len(places)
+    names = ", ".join(place.title for place in places)
     times = [place.seen_at for place in brought.silent.values() if place.seen_at is not None]
-    if len(times) == count:
-        last_heard = _ago(max(times), now)
-        raise Unavailable(
-            _n(
-                "Its place %(names)s has brought no result, and was last heard from %(time)s"
-                " ago. If a result comes later, it is among the monitor's checks.",
-                "Its places %(names)s have brought no result, and were last heard from %(time)s"
-                " ago. If a result comes later, it is among the monitor's checks.",
-                count,
-                names=names,
-                time=last_heard,
-            )
-        )
-    raise Unavailable(
-        _n(
-            "Its place %(names)s has brought no result within %(seconds)d s. If one comes later, it"
-            " is among the monitor's checks. An agent older than this server ignores such"
-            " requests.",
-            "Its places %(names)s have brought no result within %(seconds)d s. If one comes later,"
-            " it is among the monitor's checks. An agent older than this server ignores such"
-            " requests.",
-            count,
-            names=names,
-            seconds=brought.seconds,
-        )
-    )
+    if len(times) == len(places):
+        why = _(GONE, place=names, time=_ago(max(times), now))
+        raise Unavailable(f"{why} {_(LATER)}")
+    why = _(LATE, place=names, seconds=brought.seconds)
+    raise Unavailable(f"{why} {_(LATER)} {_(OLD_AGENT)}")
 
 
 def why(place: CheckingPlace, brought: PlaceAnswers, now: datetime, *, was_asked: bool) -> str:

@@ -258,9 +258,8 @@ def _incident(
         return
     id, moment, rules = monitor.row.id, decision.moment, monitor.rules
     if decision.step is Step.OPEN:
-        batch.incident_changes[id] = outages.Opening(
-            id, moment, result, monitor.row.rolled_until, was_slow=previous.slow_since is not None
-        )
+        was_slow = previous.slow_since is not None
+        batch.incident_changes[id] = outages.Opening(id, moment, result, was_slow=was_slow)
         monitor.set_state(replace(monitor.state, started_at=whole(moment)))
     elif decision.step is Step.END:
         votes = decision.after.votes.values()
@@ -271,7 +270,7 @@ def _incident(
         good = good_places(votes, previous.started_at)
         slow = monitor.state.verdict is Verdict.DEGRADED
         batch.incident_changes[id] = outages.Closing(
-            id, moment, monitor.row.rolled_until, good, silent, by_silence, slow=slow
+            id, moment, good, silent, by_silence, slow=slow
         )
 
 
@@ -304,9 +303,7 @@ def _judge_slow(
         slow = outages.Slow(
             windows.slow_checks(), rules.limit, windows.voters(), monitor.judged_since
         )
-        batch.incident_changes[id] = outages.Opening(
-            id, transition.moment, result, monitor.row.rolled_until, slow=slow
-        )
+        batch.incident_changes[id] = outages.Opening(id, transition.moment, result, slow=slow)
         monitor.set_state(replace(state, slow_since=whole(transition.moment)))
     elif (
         transition.step is Step.END
@@ -322,9 +319,7 @@ def _end_slow(
     batch: ResultBatch, monitor: MonitorInBatch, moment: datetime, *, by_change: bool
 ) -> None:
     id = monitor.row.id
-    batch.incident_changes[id] = outages.Closing(
-        id, moment, monitor.row.rolled_until, (), by_change=by_change
-    )
+    batch.incident_changes[id] = outages.Closing(id, moment, (), by_change=by_change)
     monitor.set_state(replace(monitor.state, slow_since=None))
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, select
 from app.alerts.outbox import MONITOR_COLUMNS, Alert
 from app.db import AnySession, rollups
 from app.db.by_place import NewestCheck
-from app.db.tables import IncidentRow, MonitorRow, PlaceRow
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, PlaceRow
 from app.db.types import readable
 from app.engine.recorder import by_place, evidence, gaps, slowness
 from app.engine.recorder.alerting import notify
@@ -29,9 +29,14 @@ from app.rules.who_saw import CHANGED, NOT_SLOW_NOW, fell_silent, seen_by
 
 # The ids of the monitors in a batch
 _IDS: Any = bindparam("ids", expanding=True)
-_MONITORS = select(
-    *MONITOR_COLUMNS, MonitorRow.interval, MonitorRow.timeout, MonitorRow.updated_at
-).where(MonitorRow.id.in_(_IDS))
+_MONITORS = (
+    select(
+        *MONITOR_COLUMNS, MonitorRow.interval, MonitorRow.timeout, MonitorRow.updated_at,
+        MonitorStateRow.rolled_until,
+    )
+    .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+    .where(MonitorRow.id.in_(_IDS))
+)  # fmt: skip
 WAS_SLOW = N_("It was slow before it was down: %(cause)s")
 _OPEN = select(IncidentRow).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))
 
@@ -50,15 +55,13 @@ class Slow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """An incident that began at ``since`` and that ``result`` confirmed. ``rolled_until``: that of
-    the monitor. ``slow``: set if the new incident is degraded. ``was_slow``: an open incident was
-    degraded and becomes down.
+    """An incident that began at ``since`` and that ``result`` confirmed. ``slow``: set if the new
+    incident is degraded. ``was_slow``: an open incident was degraded and becomes down.
     """
 
     monitor_id: int
     since: datetime
     result: Result
-    rolled_until: datetime | None
     slow: Slow | None = None
     was_slow: bool = False
 
@@ -77,7 +80,6 @@ class Closing:
 
     monitor_id: int
     at: datetime
-    rolled_until: datetime | None
     good: Collection[int]
     silent: Sequence[NewestCheck] = ()
     by_silence: bool = False
@@ -161,7 +163,7 @@ def _open(
     for opening in openings:
         # The incident may have begun in an hour that is already summed.
         incident = incidents[opening.monitor_id]
-        _sum_again(opening, incident.down_since or incident.started_at)
+        _sum_again(opened[opening.monitor_id], incident.down_since or incident.started_at)
     return incidents
 
 
@@ -239,7 +241,7 @@ def _end(
     for closing in closings:
         incident = incidents.get(closing.monitor_id)
         if incident is not None and incident.severity == IncidentSeverity.DOWN:
-            _sum_again(closing, incident.ended_at or closing.at)
+            _sum_again(monitors[closing.monitor_id], incident.ended_at or closing.at)
     return incidents
 
 
@@ -274,6 +276,6 @@ def _nobody_saw_it_end(session: AnySession, incident: IncidentRow, good: Collect
     return bool(saw) and saw.isdisjoint(names)
 
 
-def _sum_again(change: Change, moment: datetime) -> None:
-    if rollups.is_summed(change.rolled_until, moment):
-        rollups.reroll(change.monitor_id, moment)
+def _sum_again(monitor: Any, moment: datetime) -> None:
+    if rollups.is_summed(monitor.rolled_until, moment):
+        rollups.reroll(monitor.id, moment)

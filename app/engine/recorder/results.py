@@ -324,8 +324,7 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
     if decision.step is Step.CANCEL:
         failing.drop(row.id)
     elif decision.step is Step.END and decision.moment:
-        batch.incident_changes[row.id] = outages.Closing(
-            row.id, decision.moment, monitor.row.rolled_until, (), by_change=True
-        )
+        closing = outages.Closing(row.id, decision.moment, (), by_change=True)
+        batch.incident_changes[row.id] = closing
     unreachable.follow(batch, monitor, state_before, now)
     finish(batch)

@@ -162,7 +162,7 @@ def follow(batch: ResultBatch, monitor: MonitorInBatch, before: State, at: datet
     elif monitor.row.id in batch.family.above:
         if before.failing_since is None or columns["parents_asked_at"] is None:
             asked = [parent.row.id for parent in _watched(batch, monitor)]
-            columns["parents_asked_at"] = ask(batch.session, asked, batch.now)
+            columns["parents_asked_at"] = ask_places(batch.session, asked, batch.now)
         if not monitor.assigned.is_assigned:
             again = batch.now + repeat_pause()
             _judge_heartbeats_again(batch.session, [monitor.row.id], again)
@@ -269,11 +269,11 @@ def release(session: AnySession, parent_id: int, now: datetime) -> None:
 def check_again(session: AnySession, ids: Collection[int], now: datetime) -> None:
     """Judge these monitors again at once."""
     if ids:
-        ask(session, ids, now)
+        ask_places(session, ids, now)
         _judge_heartbeats_again(session, ids, now)
 
 
-def ask(session: AnySession, ids: Collection[int], now: datetime) -> datetime:
+def ask_places(session: AnySession, ids: Collection[int], now: datetime) -> datetime:
     """Ask all places of these monitors for a check; returns the time that is stored."""
     asked_at = from_ms(to_ms(now))
     session.execute(
