@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from flask import Response, redirect, url_for
@@ -228,29 +230,30 @@ def changes(open_now: Sequence[Incident]) -> list[StatusChange]:
     ended = current_store().incidents.list(query).items
     latest = [StatusChange(each.started_at, "down", each) for each in (*open_now, *ended)]
     latest += [StatusChange(each.ended_at, "up", each) for each in ended if each.ended_at]
-    return _folded(sorted(latest, key=lambda change: change.at, reverse=True))[:CHANGES_SHOWN]
+    newest_first = sorted(latest, key=lambda change: change.at, reverse=True)
+    return [*islice(_folded(newest_first), CHANGES_SHOWN)]
 
 
-def _folded(changes: Sequence[StatusChange]) -> list[StatusChange]:
+def _folded(changes: Sequence[StatusChange]) -> Iterator[StatusChange]:
     """One line for a monitor that flaps, in the place of its newest change, in place of all of its
     changes within a day before that.
     """
-    folded: list[StatusChange] = []
+    by_monitor: dict[int, list[StatusChange]] = defaultdict(list)
+    for change in changes:
+        by_monitor[change.incident.monitor_id].append(change)
     folded_since: dict[int, datetime] = {}  # by monitor: its line covers the changes since
     for change in changes:
         id = change.incident.monitor_id
         if id in folded_since and change.at >= folded_since[id]:
             continue
         day = change.at - FLAPPING_WITHIN
-        of_monitor = [other for other in changes if other.incident.monitor_id == id]
-        recent = [other for other in of_monitor if day <= other.at <= change.at]
+        recent = [other for other in by_monitor[id] if day <= other.at <= change.at]
         incidents = {other.incident.id for other in recent}
         if len(incidents) >= FLAPPING:
             folded_since[id] = day
             oldest = min(other.incident.started_at for other in recent)
             change = replace(change, times=len(incidents), since=oldest)
-        folded.append(change)
-    return folded
+        yield change
 
 
 STRIPS = 50  # of the sizes of the base API; with more monitors, the worst and a link to the list
