@@ -66,7 +66,7 @@ def test_a_refusal_counts_only_from_a_canary_that_never_accepted(
 def test_the_response_of_each_canary_is_returned(
     accepting: tuple[str, int], refusing: tuple[str, int], dropping: tuple[str, int]
 ) -> None:
-    answers = ask([accepting, refusing, dropping, UNREACHABLE], 6.0)
+    answers = ask([accepting, refusing, dropping, UNREACHABLE], 2.0)
     assert list(answers.values()) == [
         CanaryAnswer.ACCEPTED,
         CanaryAnswer.REFUSED,

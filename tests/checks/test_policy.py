@@ -395,7 +395,7 @@ def test_a_url_that_is_not_plain_http_is_not_connected_to(
 def test_the_trap_counts_connections(trap: Trap, host: str, caught: str) -> None:
     """The tests above do not pass only because nothing listens."""
     prober = Prober(policy=lambda: Policy.parse("loopback"))
-    outcome = prober.check(CheckSpec(url=f"http://{host}:{trap.port}/", timeout=4))
+    outcome = prober.check(CheckSpec(url=f"http://{host}:{trap.port}/", timeout=2))
     prober.close(5)
     assert outcome.result.cause_code == Cause.TIMEOUT_TTFB
     assert trap.caught() == [caught]

@@ -86,12 +86,12 @@ def test_without_a_text_condition_a_check_does_not_read(prober: Prober) -> None:
 def test_the_wait_for_a_text_is_not_part_of_the_response_time(prober: Prober) -> None:
     with closing(Listener(tcp.silent)) as silent:
         spec = CheckSpec(
-            url=url(silent), timeout=3, alert_condition="url_text", alert_text_lookup="x"
+            url=url(silent), timeout=2, alert_condition="url_text", alert_text_lookup="x"
         )
         result = prober.check(spec).result
     assert result.verdict is Verdict.UP
     assert result.response_time is not None
-    assert result.response_time < 2700
+    assert result.response_time < 1700
 
 
 def test_a_connection_counts_as_an_answer_and_a_refusal_does_not(prober: Prober) -> None:

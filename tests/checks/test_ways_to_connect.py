@@ -136,7 +136,7 @@ def check(url: str, network: Network) -> None:
 
 def answer(connection: Connection) -> None:
     connection.send(b"220 hello\r\n")
-    connection.wait_until_gone(2.0)
+    connection.wait_until_gone(0.2)
 
 
 class Searching(SystemNames):
