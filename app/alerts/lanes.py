@@ -191,10 +191,6 @@ class LaneHealth:
             return False
         return now < self.closed_until
 
-    def may_probe(self, now: datetime) -> bool:
-        """Whether a message may be sent, though an earlier one waits for its retry."""
-        return self.last_ok or is_due(self.last_at, now, PROBE_EVERY)
-
 
 @dataclass(frozen=True, slots=True)
 class Send:
@@ -253,7 +249,8 @@ def decide(
             blocked.add(row.monitor_id)
             # A failing message blocks the later ones, so that the order is kept, but only until
             # PROBE_EVERY: one that the service cannot take must not close the channel for a day.
-            if row.attempts and not lane.may_probe(now):
+            may_probe = lane.last_ok or is_due(lane.last_at, now, PROBE_EVERY)
+            if row.attempts and not may_probe:
                 return _requested(rows, history, now)
             continue
         decision = _due(row, rows, history, now)

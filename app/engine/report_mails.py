@@ -68,7 +68,9 @@ def _isolated(id: int, start: datetime, end: datetime, now: datetime) -> bool:
 
 def _send(session: AnySession, id: int, start: datetime, end: datetime, now: datetime) -> bool:
     row = session.scalar(select(ReportMailRow).where(ReportMailRow.id == id).with_for_update())
-    if row is None or not _ordered_before(row, end, now):
+    # A report covers no months before it was ordered. An order from the future counts too, because
+    # a wrong clock wrote its time.
+    if row is None or end <= row.created_at <= believable(now):
         return False
     month = f"{start:%Y-%m}"
     key = ReportMailSentRow.report_mail_id == id, ReportMailSentRow.month == month
@@ -82,13 +84,6 @@ def _send(session: AnySession, id: int, start: datetime, end: datetime, now: dat
     if contact is None or not outbox.enqueue_report(session, contact, facts, now):
         log.error("The monthly report %s has no email address to go to.", id)
     return True
-
-
-def _ordered_before(row: ReportMailRow, end: datetime, now: datetime) -> bool:
-    """Whether the month ended after the report was ordered: a report covers no earlier months. An
-    order from the future counts too, because a wrong clock wrote its time.
-    """
-    return row.created_at < end or row.created_at > believable(now)
 
 
 def _facts(

@@ -62,10 +62,6 @@ BehindSpan = tuple[int, TimeSpan]  # a parent, and the time behind it
 ParentsAt = Callable[[datetime], Parents]  # what a monitor was reached through, by the time
 
 
-def no_parents(_at: datetime) -> Parents:
-    return NO_PARENTS
-
-
 def hidden_within(spans: Sequence[BehindSpan], otherwise: Parents) -> ParentsAt:
     """The parents of a monitor by the outages of each (its id, and the time): within one, it
     fails. ``otherwise``: at all other times.
@@ -110,7 +106,7 @@ class Replay:
         state: State,
         incidents: Sequence[BlockedSpan] = (),
         covered_until: datetime | None = None,
-        parents_at: ParentsAt = no_parents,
+        parents_at: ParentsAt = lambda _at: NO_PARENTS,
     ) -> None:
         self._rules, self._covers, self._parents_at = rules, covers, parents_at
         self._incidents = list(incidents)
@@ -278,7 +274,7 @@ def in_order(
     as_newest: Decision,
     checks: Iterable[PastResult],
     since: datetime,
-    parents_at: ParentsAt = no_parents,
+    parents_at: ParentsAt = lambda _at: NO_PARENTS,
 ) -> Decision:
     """The decision on a result that ``is_out_of_order``. ``as_newest``: the decision on it as the
     newest of all. ``checks`` are the stored results (in order), this one among them, that have a

@@ -12,6 +12,7 @@ import threading
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from app.alerts.answers import Answer, delivered, permanent, retry
@@ -200,13 +201,9 @@ def session(
     """A connection that is ready for login, cut off as a whole after ``seconds``."""
     step = min(STEP_SECONDS, seconds)
     trust = _trust(server, tools.settings.ca_bundle)
-    # Given here, because smtplib would otherwise look this machine's name up in DNS, and wait.
-    name = "localhost"
-    smtp: _Smtp = (
-        _Smtps(local_hostname=name, timeout=step, context=trust)
-        if server.tls_from_start
-        else _Smtp(local_hostname=name, timeout=step)
-    )
+    make = partial(_Smtps, context=trust) if server.tls_from_start else _Smtp
+    # With a name, because smtplib would otherwise look this machine's name up in DNS, and wait.
+    smtp: _Smtp = make(local_hostname="localhost", timeout=step)
     # The name that TLS checks; no public way.
     setattr(smtp, "_host", host.removesuffix("."))  # noqa: B010
     expired = threading.Event()

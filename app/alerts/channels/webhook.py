@@ -81,14 +81,10 @@ def _encoded(body: dict[str, object]) -> bytes:
 
 
 def sign(secret: str, id: str, stamp: str, body: bytes) -> str:
-    """One entry of ``webhook-signature``."""
-    digest = hmac.new(
-        signing_key_of(secret), f"{id}.{stamp}.".encode() + body, hashlib.sha256
-    ).digest()
-    return f"v1,{base64.b64encode(digest).decode()}"
-
-
-def signing_key_of(secret: str) -> bytes:
-    """The key inside ``whsec_...``. Raises ValueError if it is not base64."""
+    """One entry of ``webhook-signature``. Raises ValueError if the key inside ``whsec_...`` is not
+    base64.
+    """
     encoded = secret.removeprefix(PREFIX)
-    return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    digest = hmac.new(key, f"{id}.{stamp}.".encode() + body, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(digest).decode()}"

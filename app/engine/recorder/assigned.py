@@ -62,11 +62,6 @@ class MonitorAssignments:
         """
         return self.here is not None or not self.elsewhere
 
-    @property
-    def others_wait(self) -> bool:
-        """Whether other checkers must be notified of a check that is to be repeated."""
-        return self.on_request or bool(self.elsewhere)
-
     def checked(self) -> list[datetime | None]:
         """The time of the newest check of each place."""
         return [row["checked_at"] for row in self._rows()]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.db import AnySession
-from app.db.by_place import NewestCheck, newest, newest_of
+from app.db.by_place import NewestCheck, newest_of
 from app.i18n import N_, _, _n
 from app.judge.verdict import Vote, vote_lasts
 from app.records import Verdict
@@ -22,15 +22,10 @@ _COUNTED = {
 }
 
 
-def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[NewestCheck]:
-    """The newest result of each place that still counts."""
-    return newest(session, monitor.id, now - vote_lasts(monitor))
-
-
 def of_monitors(
     session: AnySession, monitors: Iterable[Any], now: datetime
 ) -> dict[int, list[NewestCheck]]:
-    """The rows of ``of_monitor``, by monitor id."""
+    """The newest result of each place that still counts, by monitor id."""
     by_since: dict[datetime, list[int]] = defaultdict(list)
     for monitor in monitors:
         by_since[now - vote_lasts(monitor)].append(monitor.id)

@@ -271,12 +271,6 @@ def _good_before(checks: Sequence[Any], stored: Any) -> Any:
     )
 
 
-def _first_place(places: Sequence[NewestCheck], checks: Sequence[Any]) -> int | None:
-    """The place of the first failing check: others may reach another address, or take longer."""
-    name = checks[0].get("location") if checks else None
-    return next((place.place_id for place in places if checks and place.name == name), None)
-
-
 def _places(
     incident: NewIncident, checks: Sequence[Any], aside: Sequence[Any]
 ) -> list[dict[str, Any]]:
@@ -336,7 +330,9 @@ def _usual_before(
 
 def _good(session: AnySession, incident: NewIncident, checks: Sequence[Any]) -> Sequence[Any]:
     """Rows of ``_GOOD_IN_ALL``, the newest first."""
-    place, monitor = _first_place(incident.places, checks), incident.monitor
+    monitor, name = incident.monitor, checks[0].get("location") if checks else None
+    # The place of the first failing check: others may reach another address, or take longer.
+    place = next((place.place_id for place in incident.places if place.name == name), None)
     parameters = {
         "id": monitor.id,
         "first": to_ms(max(incident.since - USUAL_WITHIN, monitor.updated_at)),

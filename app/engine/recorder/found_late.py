@@ -34,7 +34,6 @@ from app.judge.replay import (
     TimeSpan,
     hidden_within,
     margin,
-    no_parents,
 )
 from app.judge.verdict import NO_PARENTS, PastResult, Rules, State, vote_lasts
 from app.records import MAX_CAUSE, Result, Verdict
@@ -309,7 +308,7 @@ def _replayed(
     for search, checks in _read((search, search.begin, search.final_at) for search in searches):
         of_monitor = incidents[search.monitor.id]
         spans = [span for span in of_monitor if (span.ended_at or FAR_FUTURE) > search.begin]
-        parents_at = parents.get(search.monitor.id, no_parents)
+        parents_at = parents.get(search.monitor.id, hidden_within((), NO_PARENTS))
         replay, earlier = (_replay(search, spans, parents_at) for _number in range(2))
         replay.judge(checks)
         earlier.judge(_without_own(search, checks))

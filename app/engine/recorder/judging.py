@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import bindparam, update
 
 from app.db import changes, journal, rollups
-from app.db.by_place import NewestCheck
+from app.db.by_place import NewestCheck, newest
 from app.db.tables import MonitorStateRow
 from app.db.types import to_ms
 from app.engine.recorder import (
@@ -159,7 +159,7 @@ def _newest_checks(batch: ResultBatch, monitor: MonitorInBatch) -> Sequence[Newe
     """The newest result of each of the monitor's places, with this batch."""
     _write_rows(batch)
     assigned.write(batch.session, [monitor.assigned])
-    return by_place.of_monitor(batch.session, monitor.row, batch.now)
+    return newest(batch.session, monitor.row.id, batch.now - monitor.rules.stale_after)
 
 
 def _set_unconfirmed(
@@ -188,7 +188,9 @@ def _set_unconfirmed(
         and all(is_repeat(unconfirmed_at, vote.at, repeat_pause()) for vote in decision.votes)
     ):
         columns["unconfirmed_at"] = batch.now
-    if columns["unconfirmed_at"] != unconfirmed_at and monitor.assigned.others_wait:
+    # The checker of this place knows of it by itself, but not of a check on request.
+    others_wait = monitor.assigned.on_request or monitor.assigned.elsewhere
+    if columns["unconfirmed_at"] != unconfirmed_at and others_wait:
         changes.note(batch.session, monitor.row.id)
 
 
@@ -264,8 +266,8 @@ def _incident(
     elif decision.step is Step.END:
         votes = decision.after.votes.values()
         places = silent_failures(rules, votes, previous.started_at, batch.now)
-        newest = _newest_checks(batch, monitor) if places else ()
-        silent = [place for place in newest if place.place_id in places]
+        checks = _newest_checks(batch, monitor) if places else ()
+        silent = [place for place in checks if place.place_id in places]
         by_silence = ends_by_silence(rules, decision, places)
         good = good_places(votes, previous.started_at)
         slow = monitor.state.verdict is Verdict.DEGRADED

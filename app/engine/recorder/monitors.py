@@ -21,6 +21,7 @@ from app.db.tables import (
     IncidentRow,
     MaintenanceWindowMonitorRow,
     MaintenanceWindowRow,
+    MonitorEvidenceRow,
     MonitorRow,
     MonitorStateRow,
     PackedHourRow,
@@ -30,7 +31,6 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.engine.recorder import found_late, gaps, pings, unreachable
 from app.engine.recorder.rows import (
-    drop_last_good,
     end,
     lock,
     open_incident,
@@ -114,7 +114,8 @@ def apply_changes(
         reset_confirmation(session, row)
         unreachable.leave(session, row, now)
         _reset_verdict(row)
-        drop_last_good(session, monitor.id)
+        if (evidence := session.get(MonitorEvidenceRow, monitor.id)) is not None:
+            evidence.last_good = None
     if FIELDS_THAT_FORCE_A_CHECK & set(fields):
         row.spec_since = now
         # A running check of the old fields must not be judged as one of the new fields.

@@ -122,13 +122,6 @@ def reset_confirmation(session: AnySession, row: MonitorStateRow) -> None:
         evidence.failing = None
 
 
-def drop_last_good(session: AnySession, monitor_id: int) -> None:
-    """Delete the evidence of the last good check, which was of another target."""
-    evidence = session.get(MonitorEvidenceRow, monitor_id)
-    if evidence is not None:
-        evidence.last_good = None
-
-
 def whole(moment: datetime) -> datetime:
     """Round down to whole seconds, so that times of incidents survive a round trip of the API."""
     return moment.replace(microsecond=0)
