@@ -43,9 +43,11 @@ def last_scheduled(monitor_id: int, interval: int, now: datetime, later: int = 0
     """The last scheduled time that is not after ``now``, or so many scheduled times ``later``."""
     offset, at = offset_of(monitor_id, interval), now.timestamp()
     number = math.floor((at - offset) / interval) + 1
-    while _scheduled(offset, interval, number) > at:
+    while (scheduled := _scheduled(offset, interval, number)) > at:
         number -= 1
-    return datetime.fromtimestamp(_scheduled(offset, interval, number + later), UTC)
+    if later:
+        scheduled = _scheduled(offset, interval, number + later)
+    return datetime.fromtimestamp(scheduled, UTC)
 
 
 def done_until(

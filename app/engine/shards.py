@@ -97,7 +97,7 @@ class Shards:
         A shard that nobody took while the lease had lapsed is kept with its token: checks made
         meanwhile are recorded. Changes may have been missed, so its assignments are to be read.
         """
-        place, before, lapsed = self.place, dict(self.tokens), self.lapsed(clock)
+        place, earlier_tokens, lapsed = self.place, dict(self.tokens), self.lapsed(clock)
         with writing() as session:
             self._write_sign(now, last_check_at, checks_per_minute=rate)
             stored = shards.read(place)
@@ -105,7 +105,7 @@ class Shards:
                 shards.make(place)
                 stored = shards.read(place)
             ours = {shard.number: shard.token for shard in stored if shard.owner == self.name}
-            numbers = {number for number in ours if before.get(number) == ours[number]}
+            numbers = {number for number in ours if earlier_tokens.get(number) == ours[number]}
             alive, owned = self._live_checkers(stored, now)
             part = fair_share(self.name, alive, owned, len(stored))
             beyond = set(sorted(numbers)[part:])
@@ -114,7 +114,9 @@ class Shards:
                 shards.release(session, place, beyond_share, self.name, now)
             renewed = shards.renew(session, place, self.name, now + LEASE)
             # After a lapse, another checker may have taken one since it was read.
-            numbers = {number for number in numbers if renewed.get(number) == before[number]}
+            numbers = {
+                number for number in numbers if renewed.get(number) == earlier_tokens[number]
+            }
             free = [
                 shard
                 for shard in stored
@@ -122,7 +124,7 @@ class Shards:
             ][: part - len(numbers)]
             taken = shards.take(session, place, free, self.name, now + LEASE) if free else {}
         lost = frozenset(self.tokens) - numbers
-        self.tokens = {number: before[number] for number in numbers} | taken
+        self.tokens = {number: earlier_tokens[number] for number in numbers} | taken
         self._renewed, self._alone = clock, len(alive) == 1
         return ShardChanges(dict(self.tokens) if lapsed else taken, lost)
 

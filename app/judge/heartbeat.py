@@ -210,8 +210,8 @@ def _failure(ping: PingReport) -> HeartbeatFault:
 
 def _overrun(rules: HeartbeatRules, run: OpenRun, now: datetime) -> HeartbeatFault:
     since = run.until or now
-    most = span((since - run.started_at).total_seconds())
-    sentence = _(OVERRAN, start=_clock(run.started_at, rules.zone, now), most=most)
+    length = span((since - run.started_at).total_seconds())
+    sentence = _(OVERRAN, start=_clock(run.started_at, rules.zone, now), most=length)
     return HeartbeatFault(Cause.HEARTBEAT_OVERRAN, sentence, since)
 
 

@@ -167,16 +167,16 @@ class Replay:
         self._pass_time(check.at)
         self._last = check.at
         self._covered_until = max(self._covered_until or check.at, check.at + covers)
-        before = self.situation
-        decision = step(self._rules, before, check)
+        situation = self.situation
+        decision = step(self._rules, situation, check)
         if check.at < self._since or check.at < self._incident_until:
-            self.situation = Situation(before.state, decision.after.votes)  # it only votes
+            self.situation = Situation(situation.state, decision.after.votes)  # it only votes
             return
-        self._leave(before.state, decision.after.state, decision.at)
+        self._leave(situation.state, decision.after.state, decision.at)
         self.situation = decision.after
         self.first, self.decision = self.first or decision.at, decision
-        if decision.step is Step.END and before.state.started_at and decision.moment:
-            self._add(before.state.started_at, decision.moment)
+        if decision.step is Step.END and situation.state.started_at and decision.moment:
+            self._add(situation.state.started_at, decision.moment)
 
     def _pass_time(self, until: datetime) -> None:
         """Apply the effect of a gap in the results that ends at ``until``."""
@@ -215,13 +215,13 @@ class Replay:
         self._leave(state, cleared(state), at)
         self._set(cleared(state))
 
-    def _leave(self, before: State, after: State, at: datetime) -> None:
+    def _leave(self, previous: State, after: State, at: datetime) -> None:
         """Note since when it is behind another one, and for how long it was."""
-        if before.behind == after.behind:
+        if previous.behind == after.behind:
             return
-        since = before.failing_since or after.failing_since or at
-        if before.behind is not None and self.behind_since < since:
-            self._behind.append((before.behind, (self.behind_since, since)))
+        since = previous.failing_since or after.failing_since or at
+        if previous.behind is not None and self.behind_since < since:
+            self._behind.append((previous.behind, (self.behind_since, since)))
         self.behind_since = since
 
     def _set(self, state: State) -> None:
@@ -242,23 +242,23 @@ def margin(rules: Rules, covers: timedelta) -> timedelta:
 # --- Results that are out of order
 
 
-def is_out_of_order(before: Situation, check: NewResult, decision: Decision) -> bool:
+def is_out_of_order(situation: Situation, check: NewResult, decision: Decision) -> bool:
     """Whether newer results of other places were judged, and this one may change what they led to.
 
     Mostly its verdict is the previous one of its place, and nothing has changed since: then it does
     only if the ``decision`` on it as the newest of all changes the state.
     """
-    others = (vote.at for place, vote in before.votes.items() if place != check.place)
+    others = (vote.at for place, vote in situation.votes.items() if place != check.place)
     if check.at >= max(others, default=check.at) or check.verdict is Verdict.UNKNOWN:
         return False
-    state, good = before.state, check.verdict in GOOD_VERDICTS
+    state, good = situation.state, check.verdict in GOOD_VERDICTS
     if state.stage in (Stage.CONFIRMING, Stage.RECOVERING):
         return True
     if state.status_since is not None and state.status_since > check.at:
         return True
     if state.stage is Stage.OPEN and good:
         return True  # it may confirm a recovery that had begun and was given up
-    previous = before.votes.get(check.place)
+    previous = situation.votes.get(check.place)
     if previous is None or previous.verdict is Verdict.UNKNOWN:
         return True
     if (previous.verdict in GOOD_VERDICTS) != good:
@@ -269,7 +269,7 @@ def is_out_of_order(before: Situation, check: NewResult, decision: Decision) -> 
 def in_order(
     rules: Rules,
     covers: timedelta,
-    before: Situation,
+    situation: Situation,
     check: NewResult,
     as_newest: Decision,
     checks: Iterable[PastResult],
@@ -281,7 +281,7 @@ def in_order(
     vote at ``since`` or later. Results from before ``since`` do not matter, or are of another
     incident or another rule. ``parents_at``: what the monitor was reached through.
     """
-    state = before.state
+    state = situation.state
     if state.failing_since is not None and state.failing_since < since:
         return as_newest
     replay = Replay(rules, covers, since, _state_at(since, state), parents_at=parents_at)

@@ -184,12 +184,12 @@ class SlowWindows:
 
     def _began(self, checks: Sequence[PastResult]) -> int:
         """The check from which on slow ones outnumber the others by the most."""
-        most = lead = 0
+        largest_lead = lead = 0
         began = checks[-1].at_ms
         for check in reversed(checks):
             lead += 1 if (check.response_time or 0) > self._rules.limit else -1
-            if lead >= most:
-                most, began = lead, check.at_ms
+            if lead >= largest_lead:
+                largest_lead, began = lead, check.at_ms
         return began
 
 

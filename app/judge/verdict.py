@@ -451,11 +451,11 @@ class Decision:
     waits: bool = False  # enough places see a failure, and some have not repeated it yet
 
 
-def without_future(before: Situation, result: NewResult, now: datetime) -> Situation:
+def without_future(situation: Situation, result: NewResult, now: datetime) -> Situation:
     """The situation without times that are ahead of ``now``, as after the clock was set back: votes
     of such a time get the time of this check.
     """
-    latest, state, votes = believable(now), before.state, before.votes
+    latest, state, votes = believable(now), situation.state, situation.votes
     if state.checked_at is not None and state.checked_at > latest:
         state = replace(state, checked_at=None)
     if any(vote.at > latest for vote in votes.values()):
@@ -466,30 +466,30 @@ def without_future(before: Situation, result: NewResult, now: datetime) -> Situa
     return Situation(state, votes)
 
 
-def is_outdated(before: Situation, result: NewResult) -> bool:
+def is_outdated(situation: Situation, result: NewResult) -> bool:
     """Whether a newer result of the same place was judged before."""
-    newest = before.votes.get(result.place)
+    newest = situation.votes.get(result.place)
     return newest is not None and timedelta(0) < newest.at - result.at <= MAX_OUTDATED
 
 
-def step(rules: Rules, before: Situation, result: NewResult) -> Decision:
+def step(rules: Rules, situation: Situation, result: NewResult) -> Decision:
     """Judge one result as the newest of all. One that is older than those of other places may need
     ``replay.in_order`` besides.
     """
-    if is_outdated(before, result):
-        return Decision(before, result.verdict, result.at)
-    state, previous = before.state, before.votes.get(result.place)
+    if is_outdated(situation, result):
+        return Decision(situation, result.verdict, result.at)
+    state, previous = situation.state, situation.votes.get(result.place)
     failures = failures_after(
         previous.failures if previous else 0, result.verdict, maintenance=result.maintenance
     )
     vote = rules.vote(result.place, result.at, result.verdict, failures)
-    votes = {**before.votes, result.place: vote}
+    votes = {**situation.votes, result.place: vote}
     if len(votes) == 1 and rules.places_since.keys() <= votes.keys():
         # If there is one place alone, each result counts. The code below decides the same, but is
         # slower, and leaves out the vote of an unknown result.
         alone = Decision(Situation(state, votes), result.verdict, result.at, (vote,))
         return _advanced(rules, state, alone, result)
-    at = _verdict_time(before, result)
+    at = _verdict_time(situation, result)
     voting = valid_votes(votes.values(), at, rules.stale_after, maintenance=result.maintenance)
     awaited = _awaited(rules, votes, at, maintenance=result.maintenance)
     verdict = decide(voting, rules.location_rule, awaited, incident=has_outage(state))
@@ -499,15 +499,15 @@ def step(rules: Rules, before: Situation, result: NewResult) -> Decision:
     return _shown(state, decision, result)
 
 
-def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool) -> Decision:
+def revote(rules: Rules, situation: Situation, now: datetime, *, maintenance: bool) -> Decision:
     """Judge the votes again after the monitor's rule or places have changed ``now``.
 
     No check was made, so no incident opens: the next checks decide, and come soon (``recheck``). A
     good verdict ends an incident at once.
     """
-    state = before.state
-    voting = valid_votes(before.votes.values(), now, rules.stale_after, maintenance=maintenance)
-    awaited = _awaited(rules, before.votes, now, maintenance=maintenance)
+    state = situation.state
+    voting = valid_votes(situation.votes.values(), now, rules.stale_after, maintenance=maintenance)
+    awaited = _awaited(rules, situation.votes, now, maintenance=maintenance)
     verdict = decide(voting, rules.location_rule, awaited, incident=has_outage(state))
     if verdict in GOOD_VERDICTS or (verdict is Verdict.DOWN and has_outage(state)):
         if state.verdict is not verdict:
@@ -523,19 +523,19 @@ def revote(rules: Rules, before: Situation, now: datetime, *, maintenance: bool)
         differs = state.verdict not in (None, verdict)
         after = Transition(state, recheck=differs and not maintenance)
     return Decision(
-        Situation(after.state, before.votes), verdict, now, voting, awaited,
+        Situation(after.state, situation.votes), verdict, now, voting, awaited,
         after.step, after.moment, counted=True, shown=True, recheck=after.recheck,
         unconfirmed=_is_unconfirmed(voting, verdict, maintenance=maintenance),
     )  # fmt: skip
 
 
-def _verdict_time(before: Situation, result: NewResult) -> datetime:
+def _verdict_time(situation: Situation, result: NewResult) -> datetime:
     """The time of a verdict: not before the previous one, unless the clock was set back. Places
     check at the same times, and the check that is recorded first may have started last.
     """
-    times = [vote.at for vote in before.votes.values()]
-    if before.state.checked_at is not None:
-        times.append(before.state.checked_at)
+    times = [vote.at for vote in situation.votes.values()]
+    if situation.state.checked_at is not None:
+        times.append(situation.state.checked_at)
     newest = max(times, default=result.at)
     return max(newest, result.at) if newest - result.at <= MAX_OUTDATED else result.at
 

@@ -174,8 +174,8 @@ class ServerLink:
         figures: Callable[[], Mapping[str, Any]],
     ) -> None:
         self._base = f"{server}/api/v1/agent/"
-        scheme, _slashes, rest = server.partition("://")
-        self._server = f"{scheme}://{rest.rpartition('@')[2]}"
+        scheme, _slashes, address = server.partition("://")
+        self._server = f"{scheme}://{address.rpartition('@')[2]}"
         self._buffer, self._clock = buffer, clock
         self._wake, self._figures = wake, figures
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()

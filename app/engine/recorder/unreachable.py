@@ -152,7 +152,7 @@ def _good_since(session: AnySession, ids: Sequence[int], now: datetime) -> datet
     return None if ended is None else min(ended, now)
 
 
-def follow(batch: ResultBatch, monitor: MonitorInBatch, before: State, at: datetime) -> None:
+def follow(batch: ResultBatch, monitor: MonitorInBatch, previous: State, at: datetime) -> None:
     """Write what the new state of a monitor means for its parents and for those behind it. ``at``:
     the start of the check that led to it.
     """
@@ -160,21 +160,21 @@ def follow(batch: ResultBatch, monitor: MonitorInBatch, before: State, at: datet
     if after.failing_since is None:
         columns["parents_asked_at"] = None
     elif monitor.row.id in batch.family.above:
-        if before.failing_since is None or columns["parents_asked_at"] is None:
+        if previous.failing_since is None or columns["parents_asked_at"] is None:
             asked = [parent.row.id for parent in _watched(batch, monitor)]
             columns["parents_asked_at"] = ask_places(batch.session, asked, batch.now)
         if not monitor.assigned.is_assigned:
             again = batch.now + repeat_pause()
             _judge_heartbeats_again(batch.session, [monitor.row.id], again)
-    if after.behind != before.behind:
-        _note_span(batch, monitor, before, at)
+    if after.behind != previous.behind:
+        _note_span(batch, monitor, previous, at)
     if batch.windows.covers(monitor.row, batch.now):
         return  # it hides nothing
     if is_failing(after):
-        if not is_failing(before):
+        if not is_failing(previous):
             _hide(batch, monitor)
     else:
-        if is_failing(before) and monitor.row.id in batch.family.parents:
+        if is_failing(previous) and monitor.row.id in batch.family.parents:
             release(batch.session, monitor.row.id, batch.now)
         _judge_waiting(batch, monitor, at)
 
@@ -188,13 +188,13 @@ def _hide(batch: ResultBatch, parent: MonitorInBatch) -> None:
             continue
         if child.state.verdict is not Verdict.DOWN:
             continue  # its newest check could not tell whether it fails
-        before, transition = child.state, behind(child.state, root)
+        previous, transition = child.state, behind(child.state, root)
         child.set_state(transition.state)
         child.columns |= {"unconfirmed_at": None, "parents_asked_at": None}
         set_cause(batch, child)
         if transition.step is Step.CANCEL:
             batch.failing.drop(id)
-        _note_span(batch, child, before, batch.now)
+        _note_span(batch, child, previous, batch.now)
         changes.note(batch.session, id)
 
 
@@ -223,10 +223,10 @@ def set_cause(batch: ResultBatch, monitor: MonitorInBatch) -> bool:
     return True
 
 
-def _note_span(batch: ResultBatch, monitor: MonitorInBatch, before: State, at: datetime) -> None:
+def _note_span(batch: ResultBatch, monitor: MonitorInBatch, previous: State, at: datetime) -> None:
     session, id, after = batch.session, monitor.row.id, monitor.state
-    since = before.failing_since or after.failing_since or at
-    if before.behind is not None:
+    since = previous.failing_since or after.failing_since or at
+    if previous.behind is not None:
         end_span(session, id, since)
     if after.behind is not None:
         session.add(UnreachableRow(monitor_id=id, parent_id=after.behind, started_at=since))
