@@ -36,6 +36,7 @@ from app.db import (
 )
 from app.db.faults import passes, tell
 from app.db.settings import is_notice_set, store_setting
+from app.db.types import record_of
 from app.engine import schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import CheckCarrier, ProberReport, RemoteNetwork
@@ -73,14 +74,7 @@ def _standing(assigned: assignments.Assigned) -> Standing:
     scheduled_at = schedule.done_until(
         assigned.spec.monitor_id or 0, assigned.interval, assigned.scheduled_at, checked_at
     )
-    return Standing(
-        assigned.generation,
-        scheduled_at,
-        checked_at,
-        assigned.unconfirmed_at,
-        assigned.blind,
-        assigned.asked_at,
-    )
+    return record_of(Standing, assigned, scheduled_at=scheduled_at, checked_at=checked_at)
 
 
 CHECKED_BY = {

@@ -235,16 +235,10 @@ def advance(state: State, result: NewResult, confirmations: int) -> Transition:
 
 
 def cleared(state: State) -> State:
-    """The same state in stage CLEAR: no failure, no recovery, no outage. The verdict stays."""
-    return replace(
-        state,
-        failing_since=None,
-        failures=0,
-        recovering_since=None,
-        started_at=None,
-        by_hand=False,
-        behind=None,
-    )
+    """The same state in stage CLEAR: no failure, no recovery, no outage. The verdict stays, and so
+    does a degraded incident.
+    """
+    return State(state.checked_at, state.verdict, state.status_since, slow_since=state.slow_since)
 
 
 def _in_maintenance(state: State) -> Transition:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import LifoQueue
 
 import pytest
 
@@ -263,12 +264,13 @@ class FakeChild:
 def test_idle_processes_are_counted_and_a_fault_of_their_end_is_not_hidden(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(apprise, "_IDLE", idle := [FakeChild(alive=False)])
+    monkeypatch.setattr(apprise, "_IDLE", idle := LifoQueue[FakeChild](apprise._MAX_IDLE))
+    idle.put(FakeChild(alive=False))
     with pytest.raises(IndexError):
         apprise._take()
     children = [FakeChild() for _ in range(apprise._MAX_IDLE + 1)]
     for child in children:
         apprise._give_back(child)  # type: ignore[arg-type]
     assert [child.ends for child in children] == [0] * apprise._MAX_IDLE + [1]
-    assert idle == children[: apprise._MAX_IDLE]
+    assert idle.queue == children[: apprise._MAX_IDLE]
     assert apprise._take() is children[apprise._MAX_IDLE - 1]

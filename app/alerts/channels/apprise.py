@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import queue
 import select
 import subprocess
 import sys
-import threading
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -128,14 +128,13 @@ class _Child:
 
 
 # Processes that wait for the next message. A service that hangs blocks only its process.
-_IDLE: list[_Child] = []
-_LOCK = threading.Lock()  # of the list: each lane sends in a thread of its own
+_IDLE: queue.LifoQueue[_Child] = queue.LifoQueue(_MAX_IDLE)
 
 
 def _take() -> _Child:
-    with _LOCK:
-        while _IDLE:
-            child = _IDLE.pop()
+    with suppress(queue.Empty):
+        while True:
+            child = _IDLE.get_nowait()
             if child.alive:
                 return child
             child.end()
@@ -143,8 +142,7 @@ def _take() -> _Child:
 
 
 def _give_back(child: _Child) -> None:
-    with _LOCK:
-        if len(_IDLE) < _MAX_IDLE:
-            _IDLE.append(child)
-            return
-    child.end()
+    try:
+        _IDLE.put_nowait(child)
+    except queue.Full:
+        child.end()

@@ -23,6 +23,7 @@ from app.rules.clocks import believable
 
 _ASSIGNMENTS = AssignmentRow.__table__
 _WRITTEN = ("generation", "scheduled_at", "checked_at", "verdict", "blind", "failures")
+_OF_STANDING = ("generation", "scheduled_at", "checked_at", "blind", "asked_at")
 NO_PLACE = 0  # an id that no place has
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITE = (
@@ -118,14 +119,8 @@ class MonitorAssignments:
     def standing(self, unconfirmed_at: datetime | None) -> Standing | None:
         if self.here is None:
             return None
-        return Standing(
-            self.here["generation"],
-            self.here["scheduled_at"],
-            self.here["checked_at"],
-            unconfirmed_at,
-            self.here["blind"],
-            self.here["asked_at"],
-        )
+        fields = {name: self.here[name] for name in _OF_STANDING}
+        return Standing(**fields, unconfirmed_at=unconfirmed_at)
 
 
 def load(
