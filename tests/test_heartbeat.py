@@ -18,7 +18,7 @@ from app.db import connections, db, shards, writing
 from app.db.settings import store_setting
 from app.db.tables import DeliveryRow, ShardRow, SignOfLifeRow
 from app.records import Notice
-from app.stores import writable
+from app.stores import health
 from tests.factories import make_monitor
 from tests.support import command
 from tests.support.loopback import serving
@@ -59,7 +59,7 @@ def receiver():
 
 @pytest.fixture
 def here(core, settings, receiver, monkeypatch):
-    monkeypatch.setattr(writable, "PROBE_EVERY", 0.0)
+    monkeypatch.setattr(health, "PROBE_EVERY", 0.0)
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 100)
     with core.app_context():
         yield Here(core, settings, receiver)

@@ -195,6 +195,11 @@ def each(value: Any, read: Callable[[Any], T | None]) -> tuple[T, ...]:
     return tuple(result for entry in entries if (result := read(entry)) is not None)
 
 
+def listed(name: str, read: Callable[[Any], T | None], data: Any) -> tuple[T, ...]:
+    """``each`` of the list in the field ``name`` of an object. Raises MalformedData."""
+    return each(object_(data, name).get(name), read)
+
+
 def spans(value: Any) -> tuple[tuple[datetime, datetime], ...]:
     """Pairs of times, from and to; incomplete pairs are left out."""
     return each(value, _span)

@@ -40,7 +40,7 @@ from app.records.resources import BY_TABLE
 from app.rules.smtp import parse
 from app.rules.url import ascii_host, parse_url
 from app.stores import health
-from app.stores.writable import cannot_write
+from app.stores.health import cannot_write
 
 CLOCK_OFF = timedelta(seconds=5)
 

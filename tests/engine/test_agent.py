@@ -38,8 +38,8 @@ from app.net.hosts import SystemNames
 from app.net.policy import Policy
 from app.records import Cause, CheckedAssertion, CheckSpec, Verdict
 from app.rules.clocks import MIN
-from app.stores.local import agent_budget
-from app.stores.local.agent_budget import MAX_RESULTS, Budget, budget_of
+from app.stores.local import agent_results
+from app.stores.local.agent_results import MAX_RESULTS, Budget, budget_of
 from tests.factories import make_monitor, make_outcome
 from tests.lab.ca import Certificates
 from tests.lab.http import serve
@@ -368,7 +368,7 @@ def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(
 ):
     """1,000 monitors at 60 s make 167 results in 10 s: a day's backlog takes 76 minutes."""
     assert budget_of(1_000 / 6) == Budget(requests=266, results=3_333, kib=13_332)
-    monkeypatch.setattr(agent_budget, "MIN_RESULTS", 4)
+    monkeypatch.setattr(agent_results, "MIN_RESULTS", 4)
     monitor = make_monitor(app, places=[place[0]], interval=10)
     now = datetime.now(UTC)
     made = [result(monitor, Verdict.UP, now - timedelta(minutes=minute)) for minute in range(25)]
@@ -396,8 +396,8 @@ def test_the_largest_request_fits_into_the_budget_of_a_place_without_monitors(as
 
 
 def test_a_token_sends_no_more_requests_than_its_place_needs(ask, clock, monkeypatch):
-    monkeypatch.setattr(agent_budget, "MIN_REQUESTS", 2)
-    monkeypatch.setattr(agent_budget, "MIN_RESULTS", 100)
+    monkeypatch.setattr(agent_results, "MIN_REQUESTS", 2)
+    monkeypatch.setattr(agent_results, "MIN_RESULTS", 100)
     for _ in range(4):
         ask("hello", public_key=public())
     assert "at most 4 requests" in ask("hello", status=429, public_key=public())["message"]
@@ -410,8 +410,8 @@ def test_a_token_brings_no_more_bytes_than_two_large_requests_or_its_place_needs
     ask, clock, monkeypatch
 ):
     """Otherwise it fills the disk of the database with evidence."""
-    monkeypatch.setattr(agent_budget, "MIN_KIB", 40)
-    monkeypatch.setattr(agent_budget, "MIN_RESULTS", 5)
+    monkeypatch.setattr(agent_results, "MIN_KIB", 40)
+    monkeypatch.setattr(agent_results, "MIN_RESULTS", 5)
     large = {"made_up": "x" * 20_000}
     assert ask("results", results=[large])["refused"] == 1
     assert ask("hello", public_key=public(), **large), "each request counts"
@@ -538,7 +538,7 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
     app, place, tmp_path, caplog, monkeypatch
 ):
     for name, value in (("WINDOW_SECONDS", 1), ("MIN_RESULTS", 3), ("ROOM", 0)):
-        monkeypatch.setattr(agent_budget, name, value)
+        monkeypatch.setattr(agent_results, name, value)
     monkeypatch.setattr(links, "AT_ONCE", 3)
     monitor = of_yesterday(app, place)
     version, now = to_ms(monitor.updated_at), datetime.now(UTC)

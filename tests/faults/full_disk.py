@@ -24,7 +24,7 @@ from app.db.tables import IncidentRow, ResultRow
 from app.engine.agent.buffer import Buffer, MadeResult
 from app.engine.checker import Checker
 from app.errors import WakefulError
-from app.stores import writable
+from app.stores import health
 from tests.factories import make_key, make_monitor
 from tests.support.checkers import Site
 from tests.support.older import OLDEST, make_oldest
@@ -172,7 +172,7 @@ def start_of(_app, folder: Path) -> None:
 
 def main() -> None:
     folder, part = Path(sys.argv[1]), sys.argv[2]
-    writable.PROBE_EVERY = 0.0
+    health.PROBE_EVERY = 0.0
     url = f"sqlite:///{folder / 'wakeful.db'}"
     settings = Settings(folder, url, "a secret for tests only", allow_networks="loopback")
     app = create_app(settings)

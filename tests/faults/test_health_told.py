@@ -20,7 +20,7 @@ from app.db.tables import ShardRow, SignOfLifeRow
 from app.engine.checker import Checker, in_process
 from app.engine.housekeeping import Chore, Housekeeper
 from app.records import Verdict
-from app.stores import health, writable
+from app.stores import health
 from app.web.frame import notices
 from tests.factories import make_monitor, make_outcome, make_person, now
 from tests.support.command import environ_of, wakeful
@@ -30,7 +30,7 @@ from tests.web.visitor import Visitor
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(writable, "PROBE_EVERY", 0.0)
+    monkeypatch.setattr(health, "PROBE_EVERY", 0.0)
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 100)
 
 
@@ -72,7 +72,7 @@ def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
         assert f"{faults.BUSY} {notices.STUCK}" in visitor.text
         assert "Everything is up" not in visitor.text
     assert ready(app) == (200, []), "they have not had the time to try again"
-    monkeypatch.setattr(writable, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(health, "SETTLE_SECONDS", 0.0)
     assert ready(app) == (503, [health.CHECKER_SILENT, health.WORKER_SILENT])
     heartbeat(app, "checker:here:1", now())
     heartbeat(app, "worker:here:2", now())
@@ -115,11 +115,11 @@ def test_one_thread_at_a_time_tries_to_write(app, monkeypatch):
         assert go_on.wait(30)
         return "It is locked."
 
-    monkeypatch.setattr(writable, "_write", write)
+    monkeypatch.setattr(health, "_write", write)
 
     def ask():
         with app.app_context():
-            return writable.cannot_write()
+            return health.cannot_write()
 
     first = threading.Thread(target=ask)
     first.start()
@@ -128,7 +128,7 @@ def test_one_thread_at_a_time_tries_to_write(app, monkeypatch):
     go_on.set()
     first.join()
     assert len(tries) == 1
-    monkeypatch.setattr(writable, "PROBE_EVERY", 60.0)
+    monkeypatch.setattr(health, "PROBE_EVERY", 60.0)
     assert (ask(), len(tries)) == ("It is locked.", 1)
 
 

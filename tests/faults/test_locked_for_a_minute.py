@@ -23,7 +23,7 @@ from app.db.tables import DeliveryRow, IncidentRow, ResultRow
 from app.db.types import from_ms
 from app.engine.checker import Checker
 from app.engine.schedule import last_scheduled
-from app.stores import writable
+from app.stores import health
 from tests.factories import make_monitor, make_person
 from tests.support.checkers import Site
 from tests.support.service import eventually
@@ -92,7 +92,7 @@ def shop() -> Iterator[Site]:
 @pytest.mark.more
 @pytest.mark.timeout(300)
 def test_a_lock_of_a_minute_loses_and_doubles_nothing(app, settings, site, shop, sink, monkeypatch):
-    monkeypatch.setattr(writable, "PROBE_EVERY", 0.0)
+    monkeypatch.setattr(health, "PROBE_EVERY", 0.0)
     common = {"interval": INTERVAL, "timeout": 5, "confirmations": 1}
     healthy = [make_monitor(app, url=site.url, **common) for _ in range(4)]
     hook = [["webhook", f"{sink.url}/hook"]]

@@ -14,7 +14,7 @@ from app.db import db
 from app.db.tables import IncidentRow
 from app.db.types import to_ms
 from app.records import Timings, Verdict
-from app.stores.local import agent_budget
+from app.stores.local import agent_results
 from tests.factories import make_monitor, make_outcome
 from tests.support.agents import public, result, stored
 from tests.support.lies import LIES, MISSING, paths, spoiled
@@ -53,7 +53,7 @@ EVIDENCE = {
 def roomy(monkeypatch):
     """No budget ends before the table does."""
     for name in ("MIN_REQUESTS", "MIN_RESULTS"):
-        monkeypatch.setattr(agent_budget, name, 10**9)
+        monkeypatch.setattr(agent_results, name, 10**9)
 
 
 @pytest.fixture

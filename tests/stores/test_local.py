@@ -34,7 +34,7 @@ from app.records import (
     Verdict,
 )
 from app.stores.local import LocalStore, states
-from app.stores.local.search import in_tags
+from app.stores.local.part import in_tags
 from tests.factories import make_incident, make_monitor, now, window
 from tests.stores.contract.making import add_incident, add_monitor, moment
 from tests.support.queries import queries

@@ -15,8 +15,7 @@ from app.stores.local.incidents import LocalIncidents
 from app.stores.local.locations import LocalLocations
 from app.stores.local.markers import Markers
 from app.stores.local.monitors import LocalMonitors
-from app.stores.local.post_templates import PostTemplates
-from app.stores.local.posts import LocalPosts
+from app.stores.local.posts import LocalPosts, PostTemplates
 from app.stores.local.report_mails import ReportMails
 from app.stores.local.results import LocalChecks, LocalResults
 from app.stores.local.status_pages import LocalStatusPages

@@ -31,8 +31,7 @@ from app.errors import Conflict, Invalid
 from app.i18n import N_, _
 from app.records import MAX_ID
 from app.stores.local import agent_results
-from app.stores.local.agent_budget import Budgets
-from app.stores.local.agent_results import ResultIntake
+from app.stores.local.agent_results import Budgets, ResultIntake
 
 OTHER_KEY = N_(
     "The agent of this place has another key. If its folder was lost, make a new token for the "

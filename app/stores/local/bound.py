@@ -41,7 +41,7 @@ from app.rules import slugs
 from app.rules.text import TAKEN
 from app.stores import base
 from app.stores.base import Extent, Fields, Store
-from app.stores.local.search import fits
+from app.stores.local.part import fits
 
 TAG_STAYS = N_("This API key is bound to the tag %(tag)s, so the tags must include it.")
 NO_MONITOR = 0

@@ -28,8 +28,8 @@ from app.i18n import _
 from app.records import MaintenanceWindow, PublicWindow
 from app.rules.calendar_entries import sequence, series, uid
 from app.rules.recurrence import for_all
+from app.stores.local.part import fits
 from app.stores.local.public_windows import CANCELLED_NAME, upcoming
-from app.stores.local.search import fits
 
 
 def cancel_post(session: AnySession, row: PostRow, now: datetime) -> None:

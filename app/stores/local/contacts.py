@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, func, select
 
 from app.access import audit
 from app.alerts import by_hand
-from app.alerts.targets import contact_positions, in_order
+from app.alerts.outbox import lane, lanes_text, own_channel
+from app.alerts.targets import contact_positions, contacts_of, in_order
 from app.db import DbSession, db, locks, writing
-from app.db.statements import bulk_insert
+from app.db.statements import as_stored, bulk_insert
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
 from app.db.types import Unreadable, readable, record_of, unreadable_in
 from app.errors import Conflict, Invalid, NotFound
@@ -23,9 +25,14 @@ from app.records import CONTACT, Contact, PageQuery, Pair, SharedChannel
 from app.rules.cross_field import quiet_hours
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local import shared_channels
-from app.stores.local.part import LocalCollection, counted_by, lock_row, refusing_taken_name
-from app.stores.local.search import fits, fitting
+from app.stores.local.part import (
+    LocalCollection,
+    counted_by,
+    fits,
+    fitting,
+    lock_row,
+    refusing_taken_name,
+)
 
 IN_USE = N_(
     "Monitors use this contact. Replace it with another one (replace_with), or delete it anyway "
@@ -41,9 +48,7 @@ _NAMES = select(_CONTACT.c.name).order_by(_CONTACT.c.name_natural, _CONTACT.c.id
 
 
 class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
-    @property
-    def order(self) -> Sequence[Any]:
-        return (ContactRow.name_natural, ContactRow.id)
+    order = (ContactRow.name_natural, ContactRow.id)
 
     def records(self, ids: Sequence[int]) -> Sequence[Contact]:
         counts = counted_by(MonitorContactRow.contact_id, ids)
@@ -100,18 +105,18 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
         return by_hand.send_test_to_contact(id, self.now())
 
     def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
-        return shared_channels.shared(monitor_id) if fits(monitor_id) else ()
+        return channels_shared_by(monitor_id) if fits(monitor_id) else ()
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
         now = self.now()
         with refusing_taken_name(), writing() as session:
-            target, ids = shared_channels.locked(session, fitting(monitor_id), mark)
+            target, ids = locked_channel(session, fitting(monitor_id), mark)
             _lock_contacts(session)
             columns = self.columns(session, None, {"name": name, "channels": (Pair(*target),)})
             row = ContactRow(**columns, created_at=now, updated_at=now)
             session.add(row)
             session.flush()
-            shared_channels.replace(session, row, target, ids, now)
+            replace_channel(session, row, target, ids, now)
             return self.get(row.id)
 
     def id_of(self, value: str) -> int | None:
@@ -278,3 +283,89 @@ def _replace_in_reports(session: DbSession, id: int, other_id: int) -> None:
 
 def pairs_of(stored: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:
     return tuple(Pair(key, value) for key, value in readable(stored) or ())
+
+
+# --- Channels that several monitors have as their own ---------------------------------------------
+#
+# Values are encrypted, each with a salt of its own, so equal ones differ in the database. A column
+# has the lanes of a monitor's own channels, which are keyed hashes: decrypting the channels of
+# 10,000 monitors takes a second.
+
+SEVERAL = 3
+MARK = 16  # characters of a lane: enough to identify a channel of one monitor
+AT_ONCE = 500
+CHANGED = N_("This channel was changed or removed meanwhile. Open the monitor again.")
+
+
+def channels_shared_by(monitor_id: int) -> Sequence[SharedChannel]:
+    """The monitor's own channels that ``SEVERAL`` monitors or more have, itself among them."""
+    row = db.session.get(MonitorRow, monitor_id)
+    if row is None or isinstance(row.alerts, Unreadable):
+        return ()
+    channels = []
+    for position, (channel, value) in enumerate(row.alerts or ()):
+        name = lane(channel, value)
+        count = db.session.scalar(select(func.count(MonitorRow.id)).where(own_channel(name))) or 0
+        if count >= SEVERAL:
+            masked = Pair(channel, value).masked().value
+            channels.append(SharedChannel(position, channel, masked, name[:MARK], count))
+    return channels
+
+
+def locked_channel(
+    session: DbSession, monitor_id: int, mark: str
+) -> tuple[list[str], Sequence[int]]:
+    """The monitor's own channel of this mark, and the ids of the monitors that have it, which
+    nobody else changes until the transaction ends. Raises Invalid if there is no such channel
+    any more.
+
+    To be called before taking turns for contacts, as who changes a monitor does: in another order,
+    the two would wait for each other.
+    """
+    target = _channel(session.get(MonitorRow, monitor_id), mark)
+    ids: Sequence[int] = ()
+    if target is not None:
+        having = select(MonitorRow.id).where(own_channel(lane(*target))).order_by(MonitorRow.id)
+        ids = session.scalars(having.with_for_update(key_share=True)).all()
+    if target is None or not ids:
+        raise Invalid({"mark": [_(CHANGED)]})
+    return target, ids
+
+
+def replace_channel(
+    session: DbSession, contact: ContactRow, target: list[str], ids: Sequence[int], now: datetime
+) -> None:
+    """Replace this channel with ``contact``, which is new, in these monitors."""
+    for start in range(0, len(ids), AT_ONCE):
+        _replace_in(session, contact, target, ids[start : start + AT_ONCE], now)
+
+
+def _replace_in(
+    session: DbSession, contact: ContactRow, target: list[str], ids: Sequence[int], now: datetime
+) -> None:
+    rows = session.scalars(
+        as_stored(MonitorRow).where(MonitorRow.id.in_(ids)).order_by(MonitorRow.id)
+    ).all()
+    contacts = contacts_of(session, ids)
+    session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id.in_(ids)))
+    for row in rows:
+        own = [] if isinstance(row.alerts, Unreadable) else list(row.alerts or ())
+        # If it was changed before the lock, the monitor keeps what it has.
+        merged: list[Any] = in_order(own, contacts.get(row.id, ()))
+        if target in merged:
+            merged[merged.index(target)] = contact
+            merged = [entry for entry in merged if entry != target]
+            own = [entry for entry in merged if not isinstance(entry, ContactRow)]
+            row.alerts, row.alert_lanes = own or None, lanes_text(own)
+            row.updated_at = now
+        session.add_all(
+            MonitorContactRow(monitor_id=row.id, contact_id=entry.id, position=position)
+            for position, entry in enumerate(merged)
+            if isinstance(entry, ContactRow)
+        )
+    session.flush()
+
+
+def _channel(row: MonitorRow | None, mark: str) -> list[str] | None:
+    alerts = () if row is None or isinstance(row.alerts, Unreadable) else row.alerts or ()
+    return next((pair for pair in alerts if lane(*pair)[:MARK] == mark), None)

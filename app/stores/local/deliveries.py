@@ -26,13 +26,13 @@ from app.errors import NotFound
 from app.records import Action, AuditedObject, Delivery, DeliveryQuery, MonitorRef, ObjectKind, Pair
 from app.stores import base
 from app.stores.base import until_attempted
-from app.stores.local.part import LocalPart, Rows, require_monitor
-from app.stores.local.search import fits, fitting
+from app.stores.local.part import LocalPart, Rows, fits, fitting, require_monitor
 
 POLL_SECONDS = 0.15
 
 
 class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
+    order = (DeliveryRow.id.desc(),)
     only = (IS_ALERT,)
 
     def get(self, id: int) -> Delivery:

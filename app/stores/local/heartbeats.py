@@ -44,8 +44,7 @@ from app.rules.text import TAKEN, one_line
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.bound import BoundStore
-from app.stores.local.part import LocalPart, lock_monitor, require_monitor
-from app.stores.local.search import fits
+from app.stores.local.part import LocalPart, fits, lock_monitor, require_monitor
 
 AMBIGUOUS = "ambiguous slug"  # the text of healthchecks
 # Pings create at most so many heartbeats: somebody with a ping key could fill the database.

@@ -35,13 +35,17 @@ from app.rules.cross_field import INCIDENT_TIMES, incident_times
 from app.rules.what_changed import changes_of
 from app.stores import base
 from app.stores.base import HAS_ENDED, Fields
-from app.stores.local.part import LocalPart, copier, get_monitor, get_row, names_in
-from app.stores.local.search import (
+from app.stores.local.part import (
+    LocalPart,
     Order,
     PageStatements,
     contains,
+    copier,
     fits,
     fitting,
+    get_monitor,
+    get_row,
+    names_in,
     ordered,
     page_statements,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,17 +14,14 @@ from app.db.types import record_of
 from app.records import Marker, MarkerQuery, Page
 from app.stores.base import Fields
 from app.stores.local.incidents import whole_seconds
-from app.stores.local.part import LocalCollection
-from app.stores.local.search import PageStatements, fits, page_statements
+from app.stores.local.part import LocalCollection, PageStatements, fits, page_statements
 
 _ORDER = MarkerRow.time.desc(), MarkerRow.id.desc()
 _TIME = MarkerRow.time.type
 
 
 class Markers(LocalCollection[Marker, MarkerQuery]):
-    @property
-    def order(self) -> Sequence[Any]:
-        return _ORDER
+    order = _ORDER
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
         """An empty time means now. Times have whole seconds, which the API returns unchanged."""

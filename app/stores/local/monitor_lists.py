@@ -26,7 +26,7 @@ from app.db.tables import (
 from app.db.tags import tagged, tags_of
 from app.records import MaintenanceWindow, MonitorQuery, MonitorSearchBy, MonitorSortBy
 from app.stores.local import states
-from app.stores.local.search import (
+from app.stores.local.part import (
     PageStatements,
     contains,
     fitting,

@@ -32,8 +32,8 @@ from app.records import (
 from app.rules.recurrence import applies_to, next_occurrences
 from app.stores.local import contacts, heartbeats, states
 from app.stores.local.contacts import pairs_of
+from app.stores.local.locations import next_check_at, watched_from
 from app.stores.local.part import copier, names_in
-from app.stores.local.places import next_check_at, watched_from
 from app.stores.mail import base_here
 
 # Fields that are stored in another form than the record's.

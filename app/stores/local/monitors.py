@@ -14,12 +14,13 @@ from app.alerts.outbox import lanes_text
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import sends_secrets_elsewhere
 from app.config import Settings
-from app.db import DbSession, assignments, db, latest, writing
+from app.db import DbSession, assignments, db, dependencies, latest, writing
+from app.db.locks import Lock, take_lock
 from app.db.tables import MonitorDependencyRow, MonitorRow
 from app.db.tags import notes_of, tagged, tags_of, tags_text
 from app.db.types import Replaced, Unreadable, is_same
 from app.engine import recorder
-from app.errors import Invalid, NotFound
+from app.errors import Invalid, NotFound, no_such
 from app.i18n import N_, _
 from app.records import (
     CONTACT,
@@ -41,16 +42,25 @@ from app.rules.natural import natural_key
 from app.rules.text import TAKEN
 from app.stores import base, same_url
 from app.stores.base import Fields
-from app.stores.local import contacts, heartbeats, monitor_lists, reached_through, states
+from app.stores.local import contacts, heartbeats, monitor_lists, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
-from app.stores.local.monitor_records import MonitorRecords, newest_change, status_columns
-from app.stores.local.part import LocalPart, get_monitor, lock_monitor, require_monitor
-from app.stores.local.places import (
+from app.stores.local.locations import (
     names_of,
     places_of,
     titles_of_places,
 )
-from app.stores.local.search import fits, has_words, in_tags, ordered
+from app.stores.local.monitor_records import MonitorRecords, newest_change, status_columns
+from app.stores.local.part import (
+    LocalPart,
+    fits,
+    get_monitor,
+    has_words,
+    in_tags,
+    lock_monitor,
+    locked_monitors,
+    ordered,
+    require_monitor,
+)
 from app.stores.local.windows import active_windows
 
 # A change of these may put a monitor into maintenance, or take it out.
@@ -212,7 +222,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                         raise Invalid({"heartbeat_token": [_(TAKEN)]})
                     tokens[position], places = token, []
                     fields = heartbeats.with_slug(fields)
-                reached_through.check(session, None, fields.get("depends_on") or ())
+                check_parents(session, None, fields.get("depends_on") or ())
                 used.append(contacts.positions_of(find, fields.get("alerts") or ()))
             except Invalid as fault:
                 rows.append(fault)
@@ -233,7 +243,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             if wanted and isinstance(answer, MonitorRow):
                 audit.changed(session, audit.thing(answer), {"locations": (None, wanted)})
             if isinstance(answer, MonitorRow) and (parents := fields.get("depends_on")):
-                reached_through.choose(session, answer, parents)
+                set_parents(session, answer, parents)
         return [row if isinstance(row, Invalid) else row.id for row in rows]
 
     def _new(self, ids: Sequence[int]) -> dict[int, Monitor]:
@@ -259,7 +269,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             if "alerts" in fields:
                 contacts.use(session, id, fields["alerts"] or ())
             parents = fields.get("depends_on") or ()
-            if "depends_on" in fields and reached_through.choose(session, row, parents):
+            if "depends_on" in fields and set_parents(session, row, parents):
                 changed.add("depends_on")
             recorder.apply_changes(session, row, changed, now)
             is_voted_anew = bool(recorder.FIELDS_THAT_FORCE_A_REVOTE & changed)
@@ -357,3 +367,41 @@ def _columns(fields: Mapping[str, Any], stored: MonitorRow | None = None) -> dic
     if "tags" in columns:
         columns["tags"] = tags_text(columns["tags"] or ())
     return columns
+
+
+# --- What a monitor is reached through (decision 20) ----------------------------------------------
+
+
+def set_parents(session: DbSession, row: MonitorRow, parents: Sequence[int]) -> bool:
+    """Let a monitor be reached through these, and no others; returns whether that is a change.
+    Raises Invalid.
+    """
+    before = dependencies.parents(session, [row.id]).get(row.id, [])
+    check_parents(session, row.id, parents)
+    if list(parents) == before:
+        return False
+    dependencies.choose(session, row.id, parents)
+    # Rows of another table; the session logs the columns of the monitor.
+    audit.changed(session, audit.thing(row), {"depends_on": (before or None, [*parents] or None)})
+    return True
+
+
+def check_parents(session: DbSession, monitor_id: int | None, parents: Sequence[int]) -> None:
+    """Raise Invalid if one of these is not stored, or is reached through the monitor itself. Until
+    the transaction ends, nobody else adds a dependency, and none of these is deleted.
+    """
+    if not parents:
+        return
+    take_lock(session, Lock.DEPENDENCIES)
+    stored = locked_monitors(session, parents)
+    above = {} if monitor_id is None else dependencies.above(session, list(stored))
+    for position, id in enumerate(parents):
+        fault = None
+        if id == monitor_id:
+            fault = _("A monitor cannot be reached through itself.")
+        elif id not in stored:
+            fault = no_such("monitor", id)
+        elif monitor_id in above.get(id, ()):
+            fault = _("Monitor %(id)s is itself reached through this one.", id=id)
+        if fault:
+            raise Invalid({f"depends_on.{position}": [fault]})

@@ -1,4 +1,4 @@
-"""The posts of status pages, in the local database.
+"""The posts of status pages and their templates, in the local database.
 
 Each write of a post locks its page (``locked_page``), so that the writers of one page wait for each
 other.
@@ -11,17 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 
 from app.access import audit
 from app.alerts.subscribers import announce
-from app.db import DbSession, db, writing
+from app.db import DbSession, db, locks, writing
 from app.db.statements import as_stored
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
     PostMonitorRow,
     PostRow,
+    PostTemplateRow,
     PostUpdateRow,
     StatusPageMonitorRow,
     StatusPageRow,
@@ -29,16 +30,34 @@ from app.db.tables import (
 from app.db.types import readable, record_of
 from app.errors import Invalid, NotFound, existing, no_such
 from app.i18n import N_, _
-from app.records import ENDED_STATES, MonitorImpact, Page, Post, PostQuery, PostState, PostUpdate
+from app.records import (
+    ENDED_STATES,
+    MonitorImpact,
+    Page,
+    PageQuery,
+    Post,
+    PostQuery,
+    PostState,
+    PostTemplate,
+    PostUpdate,
+)
 from app.rules import posts as rules
 from app.rules import public_causes
 from app.rules.page_state import impact_of
+from app.rules.posts import folded
+from app.rules.text import TAKEN
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.cancelling import cancel_post, keeping_calendars, renumbering
 from app.stores.local.page_members import NOT_ON_PAGE, on_page
-from app.stores.local.part import LocalPart, locked_monitors
-from app.stores.local.search import fits, fitting, ids_of_page
+from app.stores.local.part import (
+    LocalCollection,
+    LocalPart,
+    fits,
+    fitting,
+    ids_of_page,
+    locked_monitors,
+)
 from app.stores.local.status_pages import locked_page
 
 OF_ANOTHER = N_("The incident %(id)s is of a monitor that is not on the page.")
@@ -337,3 +356,22 @@ def _change(row: Any, columns: Fields) -> bool:
     for name, value in changed.items():
         setattr(row, name, value)
     return bool(changed)
+
+
+# --- Templates ------------------------------------------------------------------------------------
+
+
+class PostTemplates(LocalCollection[PostTemplate, PageQuery]):
+    order = (func.lower(PostTemplateRow.name), PostTemplateRow.id)
+
+    def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
+        """Raises Invalid if another template has this name. Until the transaction ends, nobody
+        else stores a name: the database has no index that ignores the case of all letters.
+        """
+        if "name" in fields:
+            locks.take_lock(session, locks.Lock.POST_TEMPLATES)
+            wanted = folded(fields["name"])
+            for other, name in session.execute(select(PostTemplateRow.id, PostTemplateRow.name)):
+                if other != id and folded(name) == wanted:
+                    raise Invalid({"name": [_(TAKEN)]})
+        return dict(fields)

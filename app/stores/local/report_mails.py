@@ -23,9 +23,7 @@ NO_ADDRESS = N_("This contact has no email address. Add one to it first.")
 
 
 class ReportMails(LocalCollection[ReportMail, PageQuery]):
-    @property
-    def order(self) -> Sequence[Any]:
-        return (ReportMailRow.id,)
+    order = (ReportMailRow.id,)
 
     def records(self, ids: Sequence[int]) -> Sequence[ReportMail]:
         rows = db.session.execute(

@@ -37,8 +37,7 @@ from app.stats import RANGES, series
 from app.stats.tally import HOUR_MS
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import LocalPart, get_monitor, require_monitor
-from app.stores.local.search import fits
+from app.stores.local.part import LocalPart, fits, get_monitor, require_monitor
 
 _certificate = reader(Certificate, "certificate")
 _STATE = MonitorStateRow.__table__.c

@@ -34,8 +34,7 @@ from app.stores.base import Fields
 from app.stores.local import page_members
 from app.stores.local.cancelling import keeping_calendars
 from app.stores.local.page_states import states_of_pages
-from app.stores.local.part import Rows, counted_by, lock_row
-from app.stores.local.search import fits
+from app.stores.local.part import Rows, counted_by, fits, lock_row
 from app.stores.mail import base_here
 
 OWN_HOST = N_("This host name leads to Wakeful's dashboard. Enter another one.")
@@ -51,6 +50,8 @@ _TRIES = 20  # an attempt fails only when another process takes the name
 
 
 class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
+    order = (StatusPageRow.id.desc(),)
+
     def __init__(self, store: base.Store, settings: Settings) -> None:
         super().__init__(store, STATUS_PAGES, StatusPageRow)
         self._settings, self._hosts = settings, settings.own_hosts

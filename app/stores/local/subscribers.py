@@ -36,14 +36,14 @@ from app.records import (
 from app.rules.channel_values import check_value
 from app.rules.url import parse_url
 from app.stores import base
-from app.stores.local.part import Rows
-from app.stores.local.search import fits, fitting
+from app.stores.local.part import Rows, fits, fitting
 from app.stores.local.status_pages import locked_page
 
 AT_ONCE = 1000  # in one statement
 
 
 class LocalSubscribers(Rows[Subscriber, SubscriberQuery], base.Subscribers):
+    order = (SubscriberRow.id.desc(),)
     only = (SubscriberRow.confirmed_at.is_not(None),)
 
     def matching(self, query: SubscriberQuery) -> Select[Any]:

@@ -22,18 +22,21 @@ from app.rules import recurrence as calendar
 from app.rules import text
 from app.stores.base import Fields
 from app.stores.local.cancelling import cancel_window, keeping_calendars, pages_of, pages_of_window
-from app.stores.local.part import LocalCollection, get_row, lock_row
-from app.stores.local.search import PageStatements, fits, page_statements
+from app.stores.local.part import (
+    LocalCollection,
+    PageStatements,
+    fits,
+    get_row,
+    lock_row,
+    page_statements,
+)
 
 _MEMBER: Any = MaintenanceWindowMonitorRow.__table__.c
 _ORDER = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
 
 
 class LocalWindows(LocalCollection[MaintenanceWindow, PageQuery]):
-    @property
-    def order(self) -> Sequence[Any]:
-        """The newest start first."""
-        return _ORDER
+    order = _ORDER
 
     def list(self, query: PageQuery) -> Page[MaintenanceWindow]:
         ids, total = _statements(query.page, query.per_page).read()

@@ -20,10 +20,9 @@ from app.stores import base
 from app.stores.base import Fields, Query, Record, Store
 from app.stores.remote import envelope
 from app.stores.remote.connection import RemoteConnection, ServerAnswer
-from app.stores.remote.me import Me
 from app.stores.remote.meaning import ANSWERS
 from app.stores.remote.meaning import read as read_answer
-from app.stores.remote.part import RemotePart, after_write, parameters
+from app.stores.remote.part import Me, RemotePart, after_write, parameters
 
 NOT_SHOWN = N_("The server %(server)s accepted it, and does not show it yet.")
 

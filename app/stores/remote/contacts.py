@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 from urllib.parse import urlencode
 
 from app.codec import reader
-from app.codec.values import object_
+from app.codec.values import listed
 from app.records import Contact, PageQuery, SharedChannel
 from app.stores import base
 from app.stores.base import Extent
@@ -61,9 +61,4 @@ class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
         return list(self.every(PageQuery(per_page=100), MAX_PAGES))
 
 
-_channel = reader(SharedChannel, "channel")
-
-
-def _channels(data: Any) -> Sequence[SharedChannel]:
-    listed = object_(data, "channels").get("channels")
-    return [_channel(entry) for entry in listed] if isinstance(listed, list) else []
+_channels = partial(listed, "channels", reader(SharedChannel, "channel"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from app.codec import MalformedData, reader
-from app.codec.values import each, object_, pairs
+from app.codec.values import listed, object_, pairs
 from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, MonitorRef, Pair
 from app.stores import base
 from app.stores.base import Extent, until_attempted
@@ -115,11 +116,7 @@ def _not_set_up(data: Any) -> Mapping[str, str]:
     return {pair.key: pair.value for pair in listed if pair.value}
 
 
-_monitor = reader(MonitorRef, "monitor")
-
-
-def _monitors(data: Any) -> tuple[MonitorRef, ...]:
-    return each(object_(data, "monitors").get("monitors"), _monitor)
+_monitors = partial(listed, "monitors", reader(MonitorRef, "monitor"))
 
 
 def _failed(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:

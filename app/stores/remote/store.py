@@ -4,23 +4,35 @@ a Wakeful.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
+from itertools import islice
 from typing import Any
 
-from app.codec import MalformedData
-from app.codec.values import text
-from app.records import MaintenanceWindow, PageQuery, resources
+from app.codec import MalformedData, reader
+from app.codec.values import listed, text
+from app.records import (
+    MaintenanceWindow,
+    MonitorQuery,
+    MonitorRef,
+    PageQuery,
+    Place,
+    PlaceSeen,
+    Sort,
+    resources,
+)
 from app.rules.recurrence import repeat_fault
 from app.rules.url import is_link
+from app.stores import base
 from app.stores.base import Extent, Store
 from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.connection import RemoteConnection
 from app.stores.remote.contacts import RemoteContacts
 from app.stores.remote.deliveries import RemoteChannels, RemoteDeliveries
 from app.stores.remote.incidents import RemoteIncidents
-from app.stores.remote.locations import RemoteLocations
-from app.stores.remote.me import Me
 from app.stores.remote.monitors import RemoteMonitors
+from app.stores.remote.part import Me, after_write
 from app.stores.remote.results import RemoteChecks, RemoteHeartbeats, RemoteResults
 from app.stores.remote.status_pages import RemotePosts, RemoteStatusPages, RemoteSubscribers
 
@@ -82,3 +94,27 @@ class RemoteStore(Store):
 
     def now(self) -> datetime:
         return self.connection.now()
+
+
+MAX_PAGES, PAGE = 10, 100
+
+
+class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
+    def new_token(self, id: int) -> Place:
+        answer = self._write("POST", f"{self._address(id)}/token", of=(self.kind, id))
+        with after_write():
+            return self._record_in(id, answer)
+
+    def users(self, id: int, limit: int) -> Sequence[MonitorRef]:
+        name = self.get(id).name
+        query = MonitorQuery(location=name, sort=Sort.ASC, per_page=PAGE, uptime=(), brief=True)
+        monitors = islice(self.store.monitors.every(query, MAX_PAGES), limit)
+        return [MonitorRef(monitor.id, monitor.name, monitor.url) for monitor in monitors]
+
+    def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
+        if self.me.extent == Extent.BARE:
+            return ()
+        return self._of_monitor(monitor_id, "locations", _places)
+
+
+_places = partial(listed, "locations", reader(PlaceSeen, "place"))

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from app.i18n import N_, _, _n
 from app.records import Notice
 from app.stores import current_access, health
-from app.stores.writable import cannot_write
+from app.stores.health import cannot_write
 from app.web.frame import session
 from app.web.shown import times
 

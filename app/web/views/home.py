@@ -29,7 +29,7 @@ from app.records import (
 )
 from app.rules.shared_cause import shared_cause
 from app.stores import current_access, current_store
-from app.stores.writable import cannot_write
+from app.stores.health import cannot_write
 from app.web.frame import fragments, servers
 from app.web.frame.session import guarded
 from app.web.shown import first_steps, looks, monitor_rows, planned

@@ -9,7 +9,7 @@ import pytest
 from app.errors import Conflict, Invalid
 from app.records import PageQuery, Place
 from app.stores.base import Store
-from app.stores.remote import locations as remote_locations
+from app.stores.remote import store as remote_locations
 from tests.stores.contract.making import add_monitor, not_found
 
 
