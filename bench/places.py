@@ -40,7 +40,7 @@ from pathlib import Path
 from flask import Flask
 from sqlalchemy import Connection, func, select, update
 
-from app.access.agents import give_token
+from app.access.keys import give_token
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import AssignmentRow, PlaceRow, ResultRow

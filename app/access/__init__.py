@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from app.access import devices
+from app.access import people
 from app.access.audit_log import AuditLog
 from app.access.counters import Counters
 from app.access.invitations import Invitations
 from app.access.keys import ApiKeys
 from app.access.passkeys import Passkeys
 from app.access.pending_logins import PendingLogins
-from app.access.people import People
+from app.access.people import People, Setup
 from app.access.recovery import Recovery
 from app.access.second_factor import SecondFactors
 from app.access.sent_forms import SentForms
 from app.access.sessions import LoginSessions
 from app.access.settings import StoredSettings
-from app.access.setup import Setup
 from app.access.wall_links import WallLinks
 
 __all__ = ["Access"]
@@ -59,4 +58,4 @@ class Access:
             self.pending_logins, self.passkeys, self.audit,
         ):  # fmt: skip
             part.forget_old()
-        devices.forget_old(self.clock())
+        people.forget_old_devices(self.clock())

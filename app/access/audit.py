@@ -1,9 +1,9 @@
 """Write the audit log: one line for each change, in the transaction of the change.
 
-Changes of rows write their lines themselves. Tables and columns say what is recorded of them
-(``app/access/audited.py``); whatever the session stores, changes or deletes of
-them becomes a line when the transaction commits, if somebody acts (``app/access/actors.py``). So a
-view or a store that changes a row of these tables needs no call.
+Changes of rows write their lines themselves. Tables and columns say what is recorded of them;
+whatever the session stores, changes or deletes of them becomes a line when the transaction commits,
+if somebody acts (``app/access/actors.py``). So a view or a store that changes a row of these tables
+needs no call.
 
 No library does this: those that version rows store the rows, secrets included. A line must name the
 person or key, leave secrets out, and be written in the transaction of the change.
@@ -29,14 +29,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import event, insert, inspect
+from sqlalchemy import Column, event, insert, inspect
+from sqlalchemy.orm import object_session
 
 from app.access import actors
-from app.access.audited import CHANGED, TABLES, Table, value_of
 from app.codec.kinds import plain
-from app.db import AnySession, db
-from app.db.tables import AuditRow
+from app.db import AnySession, Model, db
+from app.db.tables import AuditRow, PersonRow, PostUpdateRow
+from app.db.tags import tags_of
+from app.db.types import Encrypted
 from app.records import KIND_OPTIONS, Action, Actor, AuditedObject, ObjectKind
+from app.records.resources import BY_TABLE, POSTS
+from app.rules import smtp
 
 __all__ = ["CHANGED", "Changes", "changed", "deleted", "note", "thing"]
 
@@ -264,4 +268,101 @@ _PRECISE_ACTIONS: Mapping[ObjectKind, Mapping[str, Callable[[Any], Action]]] = {
         "acknowledged_at": lambda new: Action.ACKNOWLEDGED if new else Action.CHANGED,
     },
     ObjectKind.KEY: {"revoked_at": lambda new: Action.REVOKED if new else Action.CHANGED},
+}
+
+
+CHANGED = "changed"
+# Columns that no line shows, as it shows no folded form of another column.
+ALWAYS_UNSEEN = ("id", "created_at", "updated_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """``columns``: the name in the log of each column that it shows. ``secret``: columns whose
+    values are not recorded. ``is_part``: a row is a part of the object whose id is in the column
+    ``id``, so a new row is a change of that object.
+    """
+
+    kind: ObjectKind
+    columns: Mapping[str, str]
+    secret: frozenset[str]
+    named_by: str | None
+    id: str = "id"
+    is_part: bool = False
+
+    def thing(self, row: Any) -> AuditedObject:
+        name = None if self.named_by is None else getattr(row, self.named_by)
+        return AuditedObject(self.kind, getattr(row, self.id), name)
+
+
+def _audited_columns(columns: Any) -> tuple[Mapping[str, str], frozenset[str]]:
+    names, secret = {}, set()
+    for key, column in columns.items():
+        marking = column.info.get("audit") if isinstance(column, Column) else "unseen"
+        if marking != "unseen" and key not in ALWAYS_UNSEEN and not key.endswith("_folded"):
+            names[key] = column.info.get("audit_name", key)
+            if marking == "secret" or isinstance(column.type, Encrypted):
+                secret.add(key)
+    return names, frozenset(secret)
+
+
+TABLES: Mapping[type[Any], Table] = {
+    mapper.class_: Table(resource.kind, *_audited_columns(mapper.columns), resource.named_by)
+    for mapper in Model.registry.mappers
+    if (resource := BY_TABLE.get(mapper.class_.__tablename__)) and resource.by_row
+} | {
+    PostUpdateRow: Table(
+        POSTS.kind,
+        *_audited_columns(PostUpdateRow.__mapper__.columns),
+        "title",
+        "post_id",
+        is_part=True,
+    )
+}
+
+
+def value_of(row: Any, column: str, value: Any) -> Any:
+    """The value of a row's column as the log shows it. An owner is shown by email address: a number
+    says nothing once the person is deleted.
+    """
+    if column == "owner_id" and value is not None:
+        session = object_session(row)
+        owner = session and session.get(PersonRow, value)
+        return owner.email if owner else value
+    return tags_of(value or "") if column == "tags" else value
+
+
+def _plain_setting(old: str | None, new: str | None) -> dict[str, Any]:
+    return {"value": (old, new)}
+
+
+def _secret_setting(old: str | None, new: str | None) -> dict[str, Any]:
+    return {} if old == new else {"value": CHANGED}
+
+
+def _mail_server(old: str | None, new: str | None) -> dict[str, Any]:
+    """The server, account and sender; of the password, only that it changed."""
+    old_server, new_server = _server(old), _server(new)
+    names = ("host", "port", "tls", "user", "sender")
+    changes: dict[str, Any] = {
+        name: (getattr(old_server, name, None), getattr(new_server, name, None)) for name in names
+    }
+    if getattr(old_server, "password", None) != getattr(new_server, "password", None):
+        changes["password"] = CHANGED
+    return changes
+
+
+def _server(url: str | None) -> smtp.Server | None:
+    try:
+        return None if url is None else smtp.parse(url)
+    except ValueError:
+        return None
+
+
+# The settings that people change, and what is recorded of a change. Wakeful sets all others.
+SETTINGS: Mapping[str, Callable[[str | None, str | None], dict[str, Any]]] = {
+    "allow_networks": _plain_setting,
+    "smtp_url": _mail_server,
+    "webhook_secret": _secret_setting,
+    "webhook_secret_shown": _secret_setting,
 }

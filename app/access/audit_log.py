@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Select, and_, delete, or_, select
 
 from app.access import audit
-from app.access.audited import TABLES
+from app.access.audit import TABLES
 from app.db import db, writing
 from app.db.tables import AuditRow
 from app.records import (

@@ -12,21 +12,22 @@ import re
 import secrets
 import string
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, or_, outerjoin, select, update
+from sqlalchemy import bindparam, delete, or_, outerjoin, select, update
 
 from app import proxies
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, best_effort, db, writing
-from app.db.statements import locked
-from app.db.tables import ApiKeyRow, PersonRow
+from app.db.statements import inserting, locked
+from app.db.tables import ApiKeyRow, EndedTokenRow, PersonRow, PlaceRow
 from app.db.types import record_of
 from app.errors import Conflict, Denied, Invalid, existing
 from app.i18n import N_, _
-from app.records import MAX_NAME, MAX_TAG, ApiKey, Person, Role, Scope
+from app.records import MAX_NAME, MAX_TAG, ApiKey, Carrier, Person, Role, Scope
 from app.rules.clocks import is_due
 from app.rules.text import TAKEN, one_of
 
@@ -327,3 +328,83 @@ def _record(row: Any, owner: Any) -> ApiKey:
         granted=row.scope,
         owner_disabled=owner is not None and owner.disabled,
     )
+
+
+# --- Tokens of agents -----------------------------------------------------------------------------
+#
+# ``wa_<secret>``. Each agent's place has one; only its hash is stored.
+
+AGENT_PREFIX = "wa_"
+AGENT_TOKEN_RETENTION = timedelta(days=400)  # as long as the audit log has the line of the change
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlace:
+    """The place of an agent. ``public_key``: the key that its secrets are sealed to; None until an
+    agent has sent one.
+    """
+
+    id: int
+    name: str
+    public_key: str | None
+    token_digest: str
+
+
+def give_token(row: PlaceRow) -> str:
+    """Give the place a new token, which ends the old one. To be called while writing."""
+    token = AGENT_PREFIX + make_token()
+    row.token_digest = digest_of(token)
+    return token
+
+
+def end_token(session: DbSession, row: PlaceRow, now: datetime) -> None:
+    """End the token of a place, if it has one, and remember it as the last that has ended."""
+    if row.token_digest is None:
+        return
+    values = {"place": row.name, "digest": row.token_digest, "ended_at": now}
+    session.execute(
+        inserting(EndedTokenRow)
+        .values(values)
+        .on_conflict_do_update(index_elements=[EndedTokenRow.place], set_=values)
+    )
+    session.execute(
+        delete(EndedTokenRow).where(EndedTokenRow.ended_at < now - AGENT_TOKEN_RETENTION)
+    )
+    row.token_digest = None
+
+
+def ended_place(token: str) -> str | None:
+    """The place whose last ended token this is; None for any other token."""
+    if not token.startswith(AGENT_PREFIX):
+        return None
+    query = select(EndedTokenRow.place).where(EndedTokenRow.digest == digest_of(token))
+    return db.session.scalars(query).first()
+
+
+def agent_of(token: str) -> AgentPlace | None:
+    """The place whose agent has this token; None for a token that is unknown or has ended."""
+    if not token.startswith(AGENT_PREFIX):
+        return None
+    digest = digest_of(token)
+    row = db.session.execute(
+        select(PlaceRow.id, PlaceRow.name, PlaceRow.public_key).where(
+            PlaceRow.token_digest == digest, PlaceRow.carrier == Carrier.AGENT
+        )
+    ).first()
+    return None if row is None else AgentPlace(*row, digest)
+
+
+def store_public_key(place: AgentPlace, key: str) -> bool:
+    """Store the key to which the secrets of an agent's monitors are sealed, unless the place has
+    another one. Returns whether it has this one now. To be called while writing.
+
+    The row is read again under its lock. Otherwise a second agent with the same token could replace
+    the key of the first, and an agent with an ended token the key of the new one.
+    """
+    row = db.session.scalar(
+        locked(PlaceRow).where(PlaceRow.id == place.id, PlaceRow.token_digest == place.token_digest)
+    )
+    if row is None or row.public_key not in (None, key):
+        return False
+    row.public_key = key
+    return True

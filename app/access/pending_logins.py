@@ -15,9 +15,8 @@ from sqlalchemy import delete, or_, select, update
 
 from app.access import actors, audit, security_log
 from app.access.counters import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, Counters, Limit
-from app.access.devices import device_of
 from app.access.passkeys import CREDENTIAL, NOT_PROVEN, Passkeys, PasskeySignature, Site, count_use
-from app.access.people import TOO_MANY_LOGINS, UNKNOWN_CLIENT, People, person_record
+from app.access.people import TOO_MANY_LOGINS, UNKNOWN_CLIENT, People, device_of, person_record
 from app.access.second_factor import (
     CODE,
     DRIFT,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 
 from app.access import passwords, security_log
 from app.access.actors import acting_as
@@ -20,14 +22,23 @@ from app.access.counters import (
     Limit,
     counted_address,
 )
-from app.access.devices import device_of, forget_devices
 from app.access.keys import transfer_or_revoke_keys
 from app.access.security_log import SecurityEvent
-from app.access.tokens import digest_of
-from app.db import DbSession, db, writing
-from app.db.tables import InvitationRow, PendingLoginRow, PersonRow, RecoveryRow, SessionRow
+from app.access.settings import StoredSettings
+from app.access.tokens import digest_of, make_token
+from app.db import AnySession, DbSession, db, schema, writing
+from app.db.settings import remove_setting
+from app.db.statements import count_of, delete_rows, keep_newest
+from app.db.tables import (
+    DeviceRow,
+    InvitationRow,
+    PendingLoginRow,
+    PersonRow,
+    RecoveryRow,
+    SessionRow,
+)
 from app.db.types import record_of
-from app.errors import Conflict, Invalid, Throttled, existing
+from app.errors import Conflict, Denied, Invalid, Throttled, existing
 from app.i18n import N_, _
 from app.records import MAX_PERSON_NAME, Client, Person, Role
 from app.rules import addresses, text
@@ -335,3 +346,114 @@ def logins_of(email: str) -> Limit:
 
 def _limit(name: str, max_attempts: int) -> Limit:
     return Limit(f"login:{name}", LOGIN_WINDOW_SECONDS, max_attempts)
+
+
+# --- The first account ----------------------------------------------------------------------------
+#
+# Created on the first visit with a one-time link that the server prints
+# (decision 6).
+
+SETUP_TOKEN = "setup_token"  # noqa: S105 - the setting's name
+VOID = N_("This set-up link is no longer valid. Log in, or ask an admin for an account.")
+
+
+class Setup:
+    def __init__(self, people: People, settings: StoredSettings) -> None:
+        self.people, self.settings = people, settings
+
+    def needed(self) -> bool:
+        """Whether there is no account yet."""
+        return count_of(db.session, PersonRow) == 0
+
+    def database(self) -> str:
+        """The location of the database, so that people notice a wrong one."""
+        return schema.location()
+
+    def token(self) -> str:
+        """The secret part of the set-up link: the same until the first account exists. An
+        unreadable one is replaced, because the link is printed at each start.
+        """
+        if self.settings.is_unreadable(SETUP_TOKEN):
+            self.settings.set(SETUP_TOKEN, None)
+        return self.settings.get_or_make(SETUP_TOKEN, lambda: secrets.token_urlsafe(24))
+
+    def is_token(self, token: str) -> bool:
+        """Whether ``token`` is valid now."""
+        stored = self.settings.get(SETUP_TOKEN)
+        same = hmac.compare_digest((stored or "").encode(), token.encode("utf-8", "surrogatepass"))
+        return stored is not None and same and self.needed()
+
+    def use(self, token: str, email: str, password: str, *, time_zone: str = "UTC") -> Person:
+        """Create the first account, an admin, and log in. Raises Denied if the token is wrong or
+        used up, and Invalid.
+        """
+        if not self.is_token(token):
+            raise Denied(_(VOID))
+        check_account(email, Role.ADMIN, password, time_zone=time_zone)
+        hash_ = passwords.hashed(password)
+        with writing() as session:
+            # Remove the token's row first: the second of two visitors at once finds no row.
+            if not remove_setting(SETUP_TOKEN) or not self.needed():
+                raise Denied(_(VOID))
+            person = self.people.add(session, email, hash_, Role.ADMIN, time_zone=time_zone)
+        return self.people.record_login(person.id)
+
+
+# --- Browsers of people ---------------------------------------------------------------------------
+#
+# Browsers in which a person has logged in before. Wrong passwords of strangers do not lock them
+# out: the attempts of such a browser are counted by themselves (``People.login``).
+#
+# A cookie holds a token, and only its hash is stored, for each person who has logged in there. Each
+# login replaces the token, so an old copy of the cookie is worth nothing.
+
+DEVICE_RETENTION = timedelta(days=180)  # since the last login
+DEVICES_PER_PERSON = 20  # the rest is forgotten, the longest unused first
+
+
+def device_of(token: str | None, person_id: int, now: datetime) -> int | None:
+    """The id of this browser, if the person has logged in there before."""
+    if not token:
+        return None
+    row = _device_row(db.session, token, person_id)
+    return None if row is None or now - row.last_used_at >= DEVICE_RETENTION else row.id
+
+
+def forget_old_devices(now: datetime) -> None:
+    delete_rows(DeviceRow, DeviceRow.last_used_at <= now - DEVICE_RETENTION)
+
+
+def remember_device(
+    session: DbSession, token: str | None, person_id: int, now: datetime
+) -> tuple[int, str]:
+    """Note that the person logs in with the browser of ``token``. Returns the id of the device and
+    the new token of the browser. Call it in a write transaction.
+    """
+    new = make_token()
+    if token:
+        # This changes the rows of all people who share the browser, because it has one cookie.
+        session.execute(
+            update(DeviceRow)
+            .where(DeviceRow.digest == digest_of(token))
+            .values(digest=digest_of(new))
+        )
+    row = _device_row(session, new, person_id)
+    if row is None:
+        row = DeviceRow(digest=digest_of(new), person_id=person_id)
+        session.add(row)
+    row.last_used_at = now
+    session.flush()
+    theirs = DeviceRow.person_id == person_id
+    keep_newest(session, DeviceRow.id, theirs, DeviceRow.last_used_at, DEVICES_PER_PERSON)
+    return row.id, new
+
+
+def _device_row(session: AnySession, token: str, person_id: int) -> DeviceRow | None:
+    query = select(DeviceRow).where(DeviceRow.digest == digest_of(token))
+    return session.scalar(query.where(DeviceRow.person_id == person_id))
+
+
+def forget_devices(session: DbSession, person_id: int, keep: int | None = None) -> None:
+    """Forget all devices of the person but ``keep`` (an id)."""
+    others = () if keep is None else (DeviceRow.id != keep,)
+    session.execute(delete(DeviceRow).where(DeviceRow.person_id == person_id, *others))

@@ -11,8 +11,7 @@ from sqlalchemy import delete, select
 
 from app.access import actors, audit, passwords, security_log
 from app.access.counters import Counters, Limit, counted_address
-from app.access.devices import forget_devices
-from app.access.people import end_sessions, logins_of, person_record, row_of_email
+from app.access.people import end_sessions, forget_devices, logins_of, person_record, row_of_email
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import db, writing

@@ -21,7 +21,7 @@ from enum import StrEnum
 from cachetools import TTLCache
 from flask import current_app
 
-from app.access import actors, audit, failures
+from app.access import actors, audit, counters
 from app.access.tokens import keyed_hash
 from app.db import best_effort, is_writing, writing
 from app.records import Action, ActorKind, AuditedObject, ObjectKind, Person
@@ -121,7 +121,7 @@ def log_event(
     if _ACTIONS.get(event) == Action.LOGIN_FAILED:
         # Not by ``best_effort``, which skips writes for a while after one has failed. Each guess
         # was counted in the database a moment ago, so this write waits no longer than that one.
-        failures.record(event, account, audit.clock())
+        counters.record(event, account, audit.clock())
     elif event in _ACTIONS:
         with writing() as session:
             audit.note(session, _ACTIONS[event], account)
@@ -159,7 +159,7 @@ def log_left_out() -> None:
     """Write the audit lines of failures that were only counted. The engine's housekeeping calls it
     too.
     """
-    best_effort("The count of failures", lambda: failures.write_left_out(audit.clock()))
+    best_effort("The count of failures", lambda: counters.write_left_out(audit.clock()))
 
 
 def _write(event: SecurityEvent, who: str, address: str) -> None:

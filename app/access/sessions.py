@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, or_, select, update
 
-from app.access import dashboard_hosts, devices, security_log
+from app.access import dashboard_hosts, people, security_log
 from app.access.people import UNKNOWN_CLIENT, end_sessions, person_record
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
@@ -79,9 +79,9 @@ class LoginSessions:
             browser=first_word(BROWSERS, client.user_agent),
             system=first_word(SYSTEMS, client.user_agent),
         )
-        is_new = devices.device_of(client.device, person_id, now) is None
+        is_new = people.device_of(client.device, person_id, now) is None
         with writing() as session:
-            row.device_id, device = devices.remember(session, client.device, person_id, now)
+            row.device_id, device = people.remember_device(session, client.device, person_id, now)
             session.add(row)
             session.flush()
             of_person = SessionRow.person_id == person_id
@@ -174,7 +174,7 @@ class LoginSessions:
         with writing() as session:
             kept_session = None if keep is None else session.get(SessionRow, keep)
             end_sessions(session, person_id, keep=keep)
-            devices.forget_devices(
+            people.forget_devices(
                 session, person_id, keep=None if kept_session is None else kept_session.device_id
             )
             _log_event(session, SecurityEvent.SESSIONS_ENDED, person_id)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from app.access import actors, audit, audited
+from app.access import actors, audit
 from app.config import Settings
 from app.db import db, liveness, wakeups, writing
 from app.db.settings import notices, store_setting, stored_setting, unreadable_settings
@@ -46,8 +46,8 @@ class StoredSettings:
             old = self.get(name)
             store_setting(name, value, self.clock())
             wakeups.note(session, liveness.CHECKER)  # the networks of checks are a setting
-            if name in audited.SETTINGS and actors.actor() is not None:
-                changes = audited.SETTINGS[name](old, value)
+            if name in audit.SETTINGS and actors.actor() is not None:
+                changes = audit.SETTINGS[name](old, value)
                 audit.changed(session, AuditedObject(ObjectKind.SETTING, None, name), changes)
 
     def get_or_make(self, name: str, make: Callable[[], str]) -> str:

@@ -26,7 +26,7 @@ from app.records import Actor, ActorKind
 from app.rules.text import OBJECT_NEEDED
 
 if TYPE_CHECKING:
-    from app.access.agents import AgentPlace
+    from app.access.keys import AgentPlace
     from app.stores.local.agents import LocalAgents
 
 UNKNOWN = N_(

@@ -12,9 +12,8 @@ from typing import Any
 from app.checks.outcome import Failure, connect_failure
 from app.checks.running import Resolution, RunningCheck
 from app.i18n import N_, _
-from app.net.families import routed
 from app.net.loop import READ, Timer
-from app.net.race import STAGGER_SECONDS, Race, RaceResult, interleaved
+from app.net.race import STAGGER_SECONDS, Race, RaceResult, interleaved, routed
 from app.records import Cause, CheckSpec, Outcome, Warn
 from app.rules.url import Target
 

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass
 from functools import lru_cache
 from typing import Any
 
-from app.checks.dns import address
+from app.checks.dns import checks
 from app.i18n import N_, _
 from app.records import HEARTBEAT_URL, Assertion, AssertionSource, CheckSpec, Monitor, is_heartbeat
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
@@ -137,7 +137,7 @@ DNS = Kind(
     label="DNS",
     address="dns:example.com?type=MX",
     schemes=("dns",),
-    read=address.read,
+    read=checks.read,
     fields=frozenset({"alert_condition", "alert_text_lookup", "assertions"}),
     phases=("dns", "ttfb"),
     sources=frozenset({AssertionSource.ANSWER, AssertionSource.RESPONSE_TIME}),

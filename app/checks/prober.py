@@ -24,10 +24,10 @@ from app.checks.kinds import KINDS, read_url
 from app.checks.outcome import check_error
 from app.checks.running import CheckTools, Done, RunningChecks
 from app.i18n import _
-from app.net.families import Families
 from app.net.hosts import DnsServer, SystemNames
 from app.net.loop import MAX_ENDING, Loop
 from app.net.policy import Policy
+from app.net.race import Families
 from app.net.resolver import Resolver
 from app.records import CheckSpec, Outcome
 

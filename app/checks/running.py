@@ -17,9 +17,9 @@ from app.checks.outcome import Failure, GoodEvidence, check_error, verdict_of
 from app.checks.redact import Redactor
 from app.codec.evidence import fitted
 from app.i18n import _
-from app.net.families import Families
 from app.net.loop import Loop
 from app.net.policy import RESOLVES, Policy, Refusal
+from app.net.race import Families
 from app.net.resolver import Resolved, Resolver
 from app.records import (
     AssertionSource,

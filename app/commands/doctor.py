@@ -16,8 +16,8 @@ from flask import Flask
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.access.people import SETUP_TOKEN
 from app.access.settings import allowed_networks, networks_are_locked, smtp_url
-from app.access.setup import SETUP_TOKEN
 from app.alerts.channels import email
 from app.alerts.channels.base import Tools
 from app.commands import services

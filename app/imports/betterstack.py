@@ -14,7 +14,7 @@ from app.imports.candidates import (
     host_and_port,
     ping_url,
 )
-from app.imports.tool import Tool, Variables
+from app.imports.channels import Tool, Variables
 from app.imports.values import MIN_MILLISECONDS, ImportEntry, mapping, records, span
 
 HTTP = ("", "status", "expected_status_code", "keyword", "keyword_absence")

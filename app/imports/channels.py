@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from app.i18n import N_, _
-from app.imports.candidates import MAX_ROWS, Draft, Notification
-from app.imports.values import shown
+from app.imports.candidates import (
+    MAX_ROWS,
+    NO_MONITORS,
+    Draft,
+    Notification,
+    NotReadable,
+    Reading,
+    limited,
+    no_kind,
+)
+from app.imports.values import ImportEntry, shown
 from app.records import CONTACT, MAX_ALERTS, MAX_CONTACT_NAME, Channel, Pair
 from app.rules.channel_values import check_value
 
@@ -206,3 +217,48 @@ def _address(text: str) -> str:
     """The address of ``Name <address>``."""
     name, bracket, address = text.partition("<")
     return address.removesuffix(">").strip() if bracket else name
+
+
+# --- Tools ----------------------------------------------------------------------------------------
+#
+# What the readers of other tools share. A tool turns entries into drafts, and drafts into
+# a reading.
+
+Read = Callable[[Draft, ImportEntry], None]
+Variables = Mapping[str, str]  # of an environment
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """``label``: an entry by its position; ``names``: the settings that may hold an entry's name.
+    ``kinds``: the names of the kinds of check that Wakeful lacks. ``dropped`` and ``ignored``:
+    arguments of ``Draft.drop_unread``.
+    """
+
+    source: str
+    label: str = N_("Monitor %(position)s")
+    names: Sequence[str] = ("name",)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    ignored: Sequence[str] = ()
+
+    def drafts(self, entries: Sequence[Any], read: Read) -> list[Draft]:
+        """``read`` copies the settings of an entry to its draft."""
+        return [self.draft(number, entry, read) for number, entry in enumerate(limited(entries), 1)]
+
+    def draft(self, number: int, record: Any, read: Read) -> Draft:
+        entry = ImportEntry(record)
+        draft = Draft.of_tool(_(self.label, position=number), entry.text(*self.names))
+        read(draft, entry)
+        draft.drop_unread(entry, self.dropped, self.ignored)
+        return draft
+
+    def refuse_kind(self, draft: Draft, kind: str) -> None:
+        draft.refuse(no_kind(self.kinds.get(kind, f'"{shown(kind)}"')))
+
+    def reading(self, drafts: Sequence[Draft], remarks: Iterable[str] = ()) -> Reading:
+        if not drafts:
+            raise NotReadable(NO_MONITORS)
+        contacts = share(drafts)
+        candidates = [draft.candidate() for draft in drafts]
+        return Reading(_(self.source), candidates, tuple(remarks), contacts)

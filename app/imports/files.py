@@ -8,18 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from app.i18n import N_
-from app.imports import (
-    betterstack,
-    gatus,
-    healthchecks,
-    kuma,
-    kuma_database,
-    other_tools,
-    table,
-    uptimerobot,
-)
+from app.imports import betterstack, gatus, kuma, kuma_database, other_tools, table, uptimerobot
 from app.imports.candidates import NotReadable, Reading
-from app.imports.tool import Variables
+from app.imports.channels import Variables
 from app.imports.yaml_text import Parser
 from app.rules.text import NESTED, NOT_JSON, TOO_LARGE
 
@@ -128,7 +119,7 @@ _TOOLS: Mapping[str, tuple[Callable[[object], bool], Callable[[object, Variables
     "kuma": (kuma.recognizes, kuma.read),
     "uptimerobot": (uptimerobot.recognizes, uptimerobot.read),
     "betterstack": (betterstack.recognizes, betterstack.read),
-    "healthchecks": (healthchecks.recognizes, healthchecks.read),
+    "healthchecks": (other_tools.recognizes_healthchecks, other_tools.read_healthchecks),
     "upptime": (other_tools.recognizes_upptime, other_tools.read_upptime),
     "kuvasz": (other_tools.recognizes_kuvasz, other_tools.read_kuvasz),
     "checkmate": (other_tools.recognizes_checkmate, other_tools.read_checkmate),

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from app.i18n import N_, _
-from app.imports import channels, gatus_conditions, variables
+from app.imports import channels, gatus_conditions, yaml_text
 from app.imports.candidates import (
     Draft,
     Notification,
@@ -17,7 +17,7 @@ from app.imports.candidates import (
     limited,
     ping_url,
 )
-from app.imports.tool import Tool, Variables
+from app.imports.channels import Tool, Variables
 from app.imports.values import (
     ImportEntry,
     has_content,
@@ -30,8 +30,7 @@ from app.imports.values import (
     string,
     truth,
 )
-from app.imports.variables import Unfilled, missing_variable
-from app.imports.yaml_text import Parser
+from app.imports.yaml_text import Parser, Unfilled, missing_variable
 from app.records import GRACE_SECONDS, PERIOD_SECONDS
 from app.rules.slugs import is_token
 
@@ -137,7 +136,7 @@ def _merged(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
 def read(data: object, values: Variables) -> Reading:
     """``values``: environment variables."""
     used: set[str] = set()
-    configuration = mapping(variables.fill(_merged(_configurations(data)), values, used))
+    configuration = mapping(yaml_text.fill(_merged(_configurations(data)), values, used))
     lists = {key: listed(configuration.get(key)) for key in _LISTS}
     if not any(lists.values()):
         raise NotReadable(N_("The file has no endpoints. Gatus lists them under `endpoints:`."))
@@ -150,7 +149,7 @@ def read(data: object, values: Variables) -> Reading:
     remarks = [_(sentence) for key, sentence in FOR_ALL.items() if _is_on(configuration.get(key))]
     if any("priority" in mapping(provider) for provider in providers.configured):
         remarks.append(_("Priorities of alerts are dropped."))
-    return TOOL.reading(drafts, [*remarks, *variables.sentences_of(used)])
+    return TOOL.reading(drafts, [*remarks, *yaml_text.sentences_of(used)])
 
 
 def _is_on(section: object) -> bool:

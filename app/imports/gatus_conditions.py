@@ -10,15 +10,18 @@ from fnmatch import fnmatchcase
 
 from app.i18n import N_, _
 from app.imports.candidates import DAYS_BECOME, Draft
-from app.imports.patterns import (
+from app.imports.values import (
     NAMES,
     alternatives,
     glob_pattern,
     json_path,
     literal_pattern,
+    number,
+    plain,
     record_pattern,
+    seconds,
+    shown,
 )
-from app.imports.values import number, plain, seconds, shown
 
 # In the order in which Gatus searches for them.
 _OPERATORS = ("==", "!=", "<=", ">=", ">", "<")

@@ -20,15 +20,19 @@ from app.imports.candidates import (
     limited,
     ping_url,
 )
-from app.imports.patterns import NAMES, json_path, literal_pattern, record_pattern, spaced_pattern
-from app.imports.tool import Tool, Variables
+from app.imports.channels import Tool, Variables
 from app.imports.values import (
+    NAMES,
     ImportEntry,
     from_json,
+    json_path,
     listed,
+    literal_pattern,
     mapping,
+    record_pattern,
     records,
     shown,
+    spaced_pattern,
     string,
     truth,
 )

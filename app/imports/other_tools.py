@@ -1,4 +1,6 @@
-"""Tools with few settings: Upptime, Kuvasz, Checkmate, and Prometheus' lists of targets."""
+"""Tools with few settings: Upptime, Kuvasz, Checkmate, healthchecks, and Prometheus' lists of
+targets.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from app.i18n import N_, _
-from app.imports import channels, variables
+from app.imports import channels, yaml_text
 from app.imports.candidates import (
     Draft,
     Notification,
@@ -17,7 +19,7 @@ from app.imports.candidates import (
     no_kind,
     ping_url,
 )
-from app.imports.tool import Tool, Variables
+from app.imports.channels import Tool, Variables
 from app.imports.values import (
     ImportEntry,
     listed,
@@ -26,10 +28,12 @@ from app.imports.values import (
     records,
     seconds,
     shown,
+    span,
     string,
     truth,
 )
-from app.imports.variables import missing_variable
+from app.imports.yaml_text import missing_variable
+from app.records import DEFAULT_GRACE
 
 # --- Upptime --------------------------------------------------------------------------------------
 
@@ -55,10 +59,10 @@ def recognizes_upptime(data: object) -> bool:
 
 def read_upptime(data: object, values: Variables) -> Reading:
     used: set[str] = set()
-    whole = mapping(variables.fill(data, values, used))
+    whole = mapping(yaml_text.fill(data, values, used))
     minutes = _cron_minutes(string(mapping(whole.get("workflowSchedule")).get("uptime")))
     drafts = UPPTIME.drafts(listed(whole.get("sites")), partial(_site, minutes=minutes))
-    remarks = variables.sentences_of(used)
+    remarks = yaml_text.sentences_of(used)
     if listed(whole.get("notifications")) or listed(whole.get("assignees")):
         remarks.append(_("Notifications and assignees are dropped. Choose contacts instead."))
     return UPPTIME.reading(drafts, remarks)
@@ -347,3 +351,67 @@ def _prober(job: Mapping[str, Any], labels: Mapping[str, Any]) -> str:
     default = next(iter(listed(mapping(job.get("params")).get("module"))), "")
     module = string(labels.get("__param_module") or labels.get("module") or default)
     return module.lower().replace("-", "_").partition("_")[0]
+
+
+# --- healthchecks ---------------------------------------------------------------------------------
+#
+# The JSON of ``/api/v3/checks/``. Jobs go on calling the same UUIDs.
+
+CHANNELS_DROPPED = N_("Integrations are dropped: the file has only their ids. Choose contacts.")
+NO_UUID = N_(
+    "The file has no UUID of it, so its ping URL is new. Export with a key that may write."
+)
+STAYS_PAUSED = N_("It stays paused when it is called, until somebody resumes it.")
+KEYWORDS = N_("Keywords in the body are dropped: exit statuses and /fail say what has failed.")
+HEALTHCHECKS = Tool(
+    "healthchecks",
+    N_("Check %(position)s"),
+    dropped={
+        "methods": N_("The filter of methods is dropped: any method is a ping."),
+        **dict.fromkeys(
+            ("start_kw", "success_kw", "failure_kw", "subject", "subject_fail"), KEYWORDS
+        ),
+    },
+    ignored=(
+        "n_pings", "status", "started", "last_", "next_ping", "unique_key", "update_url",
+        "pause_url", "resume_url", "badge_url", "channels", "filter_", "uuid", "ping_url",
+        "req_", "timeout", "schedule", "tz", "manual_resume",
+    ),
+)  # fmt: skip
+
+
+def recognizes_healthchecks(data: object) -> bool:
+    return any("grace" in row and "n_pings" in row for row in records(data, "checks"))
+
+
+def read_healthchecks(data: object, _variables: Variables) -> Reading:
+    rows = [row for row in records(data, "checks") if "grace" in row]
+    remarks = [_(CHANNELS_DROPPED)] if any(row.get("channels") for row in rows) else []
+    # Without empty settings and switches that are off.
+    rows = [{key: row[key] for key in row if row[key] not in ("", None, False)} for row in rows]
+    return HEALTHCHECKS.reading(HEALTHCHECKS.drafts(rows, _check), remarks)
+
+
+def _check(draft: Draft, entry: ImportEntry) -> None:
+    slug = entry.text("slug")
+    draft.name = draft.name or slug
+    token = entry.text("uuid") or entry.text("ping_url").rstrip("/").rpartition("/")[2]
+    draft.heartbeat(token, entry.number("timeout"), entry.number("grace"))
+    draft.notes(entry.text("desc"))
+    # In healthchecks, a run that has started may take as long as the grace.
+    if grace := draft.fields.get("grace"):
+        draft.fields["max_run"] = grace
+    if not token:
+        draft.remark(NO_UUID)
+    lines = tuple(line.strip() for line in entry.text("schedule").splitlines() if line.strip())
+    if lines:
+        draft.fields.pop("period", None)
+        draft.fields |= {"schedule": lines, "zone": entry.text("tz") or "UTC"}
+    if slug:
+        draft.fields["slug"] = slug
+    draft.tags(entry.text("tags").split())
+    draft.paused = entry.text("status") == "paused"
+    if draft.paused and not entry.is_on("manual_resume"):
+        draft.remark(STAYS_PAUSED)
+    if entry.number("grace") is None:
+        draft.remark(N_("Grace becomes %(grace)s."), grace=span(DEFAULT_GRACE))

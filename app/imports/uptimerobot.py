@@ -21,12 +21,12 @@ from app.imports.candidates import (
     host_and_port,
     ping_url,
 )
-from app.imports.patterns import literal_pattern
-from app.imports.tool import Tool, Variables
+from app.imports.channels import Tool, Variables
 from app.imports.values import (
     ImportEntry,
     from_json,
     listed,
+    literal_pattern,
     mapping,
     number,
     records,

@@ -3,11 +3,9 @@
 policy        which addresses are open; networks is the table behind it, with its sources
 resolver      names to addresses; dnsquery asks the servers, hosts reads the machine's own files
 client        connections and HTTP of all that is no check, to addresses that policy has judged
-race          TCP connections to several addresses at once
-families      whether the other address family of a name accepts connections
+race          TCP connections to several addresses at once, and to the other address family
 canary        whether this instance's own network works
-codings       gzip and other content codings, decoded within limits
-charset       the bytes of an answer as text
+codings       gzip and other content codings, decoded within limits, and the bytes as text
 icmp          echoes (ping) to one address
 loop          epoll, timers, calls from other threads, and the end of connections
 """

@@ -20,10 +20,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from app.i18n import _
-from app.net.families import routed
 from app.net.hosts import DnsServer, SystemNames
 from app.net.loop import HANG_UP_SECONDS, Loop
-from app.net.race import STAGGER_SECONDS, Race, RaceResult, interleaved
+from app.net.race import STAGGER_SECONDS, Race, RaceResult, interleaved, routed
 from app.rules.url import take_apart
 
 if TYPE_CHECKING:

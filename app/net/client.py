@@ -29,13 +29,11 @@ from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConn
 from urllib3.util.ssl_ import create_urllib3_context
 
 from app.i18n import _
-from app.net.charset import decode
-from app.net.codings import Decoder, codings
-from app.net.families import routed
+from app.net.codings import Decoder, codings, decode
 from app.net.hosts import SystemNames
 from app.net.loop import Loop
 from app.net.policy import Policy
-from app.net.race import STAGGER_SECONDS, Race, RaceResult, interleaved
+from app.net.race import STAGGER_SECONDS, Race, RaceResult, interleaved, routed
 from app.net.resolver import Cache, resolve
 from app.rules.url import Target, parse_url
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from app.access.agents import agent_of
+from app.access.keys import agent_of
 from app.codec.sealing import new_private_key, public_key_of
 from app.db import db, places, writing
 from app.db.tables import AuditRow, PlaceRow

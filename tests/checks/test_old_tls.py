@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pycurl
 import pytest
 
-from app.checks.curl import old_tls
+from app.checks.curl import exchange
 
 
 class Plain:
@@ -33,19 +33,19 @@ class AnotherObject:
     ids=lambda thing: type(thing).__name__,
 )
 def test_an_object_without_a_handle_of_curl_is_left_alone(thing: object) -> None:
-    assert old_tls._handle_offset(thing) is None
+    assert exchange._handle_offset(thing) is None
 
 
 @pytest.mark.parametrize("address", [1, 0x1000, 2**47 - 1, 2**63, 2**64 - 8])
 def test_an_address_of_nobody_is_not_read(address: int) -> None:
-    assert old_tls._bytes_at(address, 4) == b""
+    assert exchange._bytes_at(address, 4) == b""
 
 
 @pytest.fixture
 def anew() -> Iterator[None]:
-    old_tls._setter.cache_clear()
+    exchange._setter.cache_clear()
     yield
-    old_tls._setter.cache_clear()
+    exchange._setter.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,5 @@ def test_a_curl_with_another_tls_library_is_left_alone(
     info = list(pycurl.version_info())
     info[5] = library
     monkeypatch.setattr(pycurl, "version_info", lambda: tuple(info))
-    assert (old_tls._setter() is not None) is offered
-    old_tls.allow(pycurl.Curl())
+    assert (exchange._setter() is not None) is offered
+    exchange.allow(pycurl.Curl())

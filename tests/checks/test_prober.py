@@ -24,7 +24,7 @@ import trustme
 
 from app.checks.http.compose import Carried
 from app.checks.prober import Bundle, Prober
-from app.net import families
+from app.net import race
 from app.net.policy import Policy
 from app.records import MASK, Cause, CheckSpec, Outcome, Pair, Timings, Verdict, Warn
 from app.rules.url import parse_url
@@ -679,12 +679,12 @@ def test_a_family_without_a_route_is_left_out(
 ) -> None:
     """Its "no route" would hide the other family's error, such as a refusal."""
     monkeypatch.setattr(
-        families, "has_route", lambda address: ("6" if ":" in address else "4") in roads
+        race, "has_route", lambda address: ("6" if ":" in address else "4") in roads
     )
-    families._cached_route.cache_clear()
-    assert families.routed(("2001:db8::1", "2001:db8::2", "192.0.2.1")) == kept
-    assert families.routed(("2001:db8::1",)) == ("2001:db8::1",)
-    families._cached_route.cache_clear()
+    race._cached_route.cache_clear()
+    assert race.routed(("2001:db8::1", "2001:db8::2", "192.0.2.1")) == kept
+    assert race.routed(("2001:db8::1",)) == ("2001:db8::1",)
+    race._cached_route.cache_clear()
 
 
 # --- The thread -----------------------------------------------------------------------------------

@@ -11,8 +11,7 @@ import zstandard
 
 from app.checks.outcome import excerpt, judge_text
 from app.checks.redact import Redactor
-from app.net.charset import charset, codec_name, decode
-from app.net.codings import Decoder, Undecodable, codings
+from app.net.codings import Decoder, Undecodable, charset, codec_name, codings, decode
 from app.records import BODY_CAP_BYTES, AlertCondition, Cause, CheckSpec, Pair
 from tests.lab.runner import peak_memory_of
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import select
 
-from app.access.agents import give_token
+from app.access.keys import give_token
 from app.codec.sealing import ABOUT_ASSIGNED, new_private_key, public_key_of, seal_to, unseal
 from app.config import SettingError
 from app.db import db, writing

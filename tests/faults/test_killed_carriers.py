@@ -24,7 +24,7 @@ import sqlalchemy as sa
 import trustme
 
 from app import create_app
-from app.access.agents import give_token
+from app.access.keys import give_token
 from app.config import Settings
 from app.db import db, schema, writing
 from app.db.tables import IncidentRow, MonitorRow, PlaceRow, ResultRow

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from app.access import Access, actors, failures, security_log
-from app.access.counters import LOGIN_WINDOW_SECONDS
-from app.access.failures import (
+from app.access import Access, actors, counters, security_log
+from app.access.counters import (
     ELSEWHERE,
+    LOGIN_WINDOW_SECONDS,
     MAX_OF_ACCOUNTS,
     MAX_OF_SOURCE,
     MAX_OF_STRANGERS,
@@ -56,7 +56,7 @@ def test_a_failure_has_its_line_also_when_the_last_use_of_a_key_was_just_not_sto
 
 
 def test_a_wrong_guess_has_its_line_before_it_is_answered(app, clock, monkeypatch):
-    monkeypatch.setattr(failures, "add", lambda *_arguments: busy())
+    monkeypatch.setattr(counters, "add", lambda *_arguments: busy())
     access = Access()
     with app.app_context(), pytest.raises(OperationalError):
         access.people.login("nobody@wakeful.test", "wrong-password")
@@ -182,6 +182,6 @@ def test_a_refused_guess_writes_nothing(app, clock, monkeypatch):
     def writing():
         raise AssertionError("a write")
 
-    monkeypatch.setattr(failures, "writing", writing)
+    monkeypatch.setattr(counters, "writing", writing)
     clock.now += WINDOW
     fail(app, event=SecurityEvent.LOGIN_THROTTLED)

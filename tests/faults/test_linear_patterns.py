@@ -28,8 +28,8 @@ ROOT = Path(app.__file__).parent
 LINEAR_ANYWAY = {
     "app.checks.expiry.whois _TIME": "reads MAX_DATE characters",
     "app.checks.expiry.whois _ZONE": "reads MAX_DATE characters",
-    "app.checks.tls.starttls _CODED": "begins at the start of a line alone",
-    "app.checks.tls.starttls _dialogue": "reads MAX_BYTES, and a reply once",
+    "app.checks.tls.checks _CODED": "begins at the start of a line alone",
+    "app.checks.tls.checks _dialogue": "reads MAX_BYTES, and a reply once",
     "app.rules.assertions _SECRET_MEMBER": "reads twice MAX_FOUND characters",
     "app.rules.brackets rows": "each part ends at the bracket that the next begins with",
     "app.web.frame.fragments _AGING": "reads pages of our own",

@@ -37,9 +37,8 @@ from app.forms.monitor import MonitorForm
 from app.forms.schema import bind
 from app.forms.status_page import StatusPageForm
 from app.imports import files, kuma, table
-from app.net import charset
 from app.net.client import Network, Response
-from app.net.codings import Decoder, Undecodable, codings
+from app.net.codings import Decoder, Undecodable, charset, codings
 from app.net.hosts import SystemNames
 from app.net.policy import Policy
 from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
@@ -243,11 +242,11 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("rdap: many dates", lambda n: rdap_answer("Nonday 99 99", times=n), lambda n: n, 20_000),
     ("rdap: nested", lambda s: rdap.expiry_in(s.encode()), times('{"events":['), 500_000),
     ("rdap: a number", lambda s: rdap.expiry_in(s.encode()), times("9"), 500_000),
-    ("charset: header", lambda s: charset.charset(b"", s), around("charset=", " ", ";"), 32_000),
-    ("charset: meta", lambda s: charset.charset(s.encode(), None), times("<meta charset= "), 9_000),
-    ("charset: spaces", lambda s: charset.charset(s.encode(), None),
+    ("charset: header", lambda s: charset(b"", s), around("charset=", " ", ";"), 32_000),
+    ("charset: meta", lambda s: charset(s.encode(), None), times("<meta charset= "), 9_000),
+    ("charset: spaces", lambda s: charset(s.encode(), None),
      lambda n: "<meta charset=" * (n // 28) + " " * (n // 2), 30_000),
-    ("charset: comments", lambda s: charset.charset(s.encode(), None), times("<!--"), 30_000),
+    ("charset: comments", lambda s: charset(s.encode(), None), times("<!--"), 30_000),
     ("headers: folded", headers, around("a: b", "\n c"), 30_000),
     ("headers: of one letter", headers, times("a:\n"), 30_000),
     ("evidence: starts of secrets", spec_redactor, times("aaaa"), 30_000),

@@ -13,7 +13,6 @@ import pytest
 from sqlalchemy import event
 
 from app.access import passwords
-from app.access.devices import DEVICE_RETENTION, DEVICES_PER_PERSON
 from app.access.people import (
     LOGIN_WINDOW_SECONDS,
     LOGINS_PER_ACCOUNT,
@@ -21,6 +20,7 @@ from app.access.people import (
     LOGINS_PER_DEVICE,
 )
 from app.access.recovery import REQUESTS_PER_ADDRESS
+from app.access.sessions import DEVICE_RETENTION, DEVICES_PER_PERSON
 from app.db import db
 from app.db.tables import CounterRow, DeviceRow
 from app.errors import Throttled

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from app.access.agents import give_token
+from app.access.keys import give_token
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, PlaceRow, ResultRow

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from app import create_core
 from app.access import Access
-from app.access.setup import SETUP_TOKEN
+from app.access.people import SETUP_TOKEN
 from app.commands.doctor import REPLACED_BY_ITSELF, examine
 from app.commands.services import Finding
 from app.config import SettingError

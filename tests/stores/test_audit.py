@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from app.access import actors, audit
-from app.access.audited import TABLES
+from app.access.audit import TABLES
 from app.db import db, writing
 from app.db.tables import AuditRow, MonitorRow
 from app.db.types import Encrypted

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.access.agents import give_token
+from app.access.keys import give_token
 from app.codec.packing import pack
 from app.codec.sealing import new_private_key, public_key_of
 from app.config import Settings

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import insert
 
 from app.access import actors, audit_log
-from app.access.audited import SETTINGS, TABLES
+from app.access.audit import SETTINGS, TABLES
 from app.access.second_factor import REQUIRED_ROLES
 from app.db import db, writing
 from app.db.tables import AuditRow

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 from sqlalchemy import select, update
 
-from app.access.agents import give_token
+from app.access.keys import give_token
 from app.checks.prober import Prober
 from app.db import db, places, writing
 from app.db.tables import AssignmentRow, ChangeRow, IncidentRow, MonitorStateRow, PlaceRow

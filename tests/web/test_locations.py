@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from sqlalchemy import update
 
-from app.access.agents import agent_of
+from app.access.keys import agent_of
 from app.db import places, writing
 from app.db.settings import store_setting
 from app.db.tables import AssignmentRow

@@ -2,7 +2,6 @@
 
 curls         curl's multi interface on the loop
 wire          one request on a curl handle
-old_tls       what a handle needs for servers with old TLS
 exchange      a request, and what was seen of its answer
 failures      what went wrong in one request, or in its handshake
 """

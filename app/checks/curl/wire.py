@@ -16,7 +16,7 @@ from typing import Any
 
 import pycurl
 
-from app.checks.curl import old_tls
+from app.checks.curl import exchange
 from app.checks.curl.exchange import Exchange, Request, read_headers
 from app.net.codings import ACCEPT_ENCODING, Decoder, Undecodable, codings
 from app.net.policy import Refusal
@@ -142,7 +142,7 @@ class Wire:
         if not request.verify_tls:
             set_(c.SSL_VERIFYPEER, 0)
             set_(c.SSL_VERIFYHOST, 0)
-            old_tls.allow(self.curl)
+            exchange.allow(self.curl)
         if request.connected is not None:
             set_(c.CONNECT_ONLY, 1)
             set_(c.SSL_ENABLE_ALPN, 0)  # it names the protocols of the web

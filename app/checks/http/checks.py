@@ -16,7 +16,7 @@ from app.checks.http.verdict import asks_body
 from app.checks.redact import Redactor
 from app.checks.running import Resolution, RunningCheck
 from app.i18n import N_, _
-from app.net.families import routed
+from app.net.race import routed
 from app.records import MAX_REDIRECTS, Cause, Warn
 from app.rules.text import shortened
 from app.rules.url import Target, join

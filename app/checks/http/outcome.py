@@ -24,7 +24,7 @@ from app.checks.http.verdict import judge
 from app.checks.outcome import GoodEvidence, clean
 from app.checks.redact import Redactor
 from app.codec.evidence import fitted
-from app.net.charset import charset
+from app.net.codings import charset
 from app.records import (
     EVIDENCE_BODY_BYTES,
     MAX_RESULT_CAUSE,

@@ -18,7 +18,7 @@ from app.checks.http.trace import Trace
 from app.checks.outcome import Failure, excerpt, judge_text, verdict_of
 from app.checks.redact import Redactor
 from app.i18n import N_, _
-from app.net.charset import decode
+from app.net.codings import decode
 from app.records import (
     SOURCES_OF_BODY,
     TEXT_CONDITIONS,

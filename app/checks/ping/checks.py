@@ -19,10 +19,9 @@ from typing import Any
 from app.checks.outcome import Failure, connect_failure, milliseconds
 from app.checks.running import Resolution, RunningCheck
 from app.i18n import N_, _, _n
-from app.net.families import DEAD_WAIT, routed
 from app.net.icmp import Echo, PingNotAllowed, Series
 from app.net.loop import Timer
-from app.net.race import OURS, STAGGER_SECONDS, interleaved, is_ipv6
+from app.net.race import DEAD_WAIT, OURS, STAGGER_SECONDS, interleaved, is_ipv6, routed
 from app.records import AssertionSource, Cause, Outcome, Timings, Warn
 
 PAUSE_SECONDS = 0.2  # between two echoes; less if they would not fit into half the time limit

@@ -8,7 +8,6 @@ orders use, because SQLite's own ``lower`` knows only ASCII.
 from app.db.tables.access import *
 from app.db.tables.columns import *
 from app.db.tables.contacts import *
-from app.db.tables.heartbeats import *
 from app.db.tables.incidents import *
 from app.db.tables.monitors import *
 from app.db.tables.results import *

@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 from sqlalchemy import func, select
 
 from app.access import Access
-from app.access.agents import AgentPlace
 from app.access.counters import SHORT_WINDOWS
+from app.access.keys import AgentPlace
 from app.codec.packing import outcome_of
 from app.codec.values import MalformedData
 from app.db import db, journal, shards, writing

@@ -16,8 +16,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.access import Access, agents
-from app.access.agents import AgentPlace
+from app.access import Access, keys
+from app.access.keys import AgentPlace
 from app.codec.packing import pack
 from app.codec.sealing import ABOUT_ASSIGNED, public_key, seal_to
 from app.codec.values import text
@@ -50,13 +50,13 @@ class LocalAgents:
         self._signs: dict[int, float] = {}  # when its last sign of life was written (monotonic)
 
     def place_of(self, token: str) -> AgentPlace | None:
-        place = agents.agent_of(token)
+        place = keys.agent_of(token)
         db.session.rollback()
         return place
 
     def ended_place(self, token: str) -> str | None:
         """The name of the place whose token this was."""
-        name = agents.ended_place(token)
+        name = keys.ended_place(token)
         db.session.rollback()
         return name
 
@@ -71,7 +71,7 @@ class LocalAgents:
             raise Invalid({"public_key": [_("The key is wrong: %(why)s", why=fault)]}) from None
         if place.public_key != key:
             with writing():
-                is_stored = agents.store_public_key(place, key)
+                is_stored = keys.store_public_key(place, key)
             if not is_stored:
                 raise Conflict(_(OTHER_KEY))
         return {"location": place.name, "confirm_seconds": self._confirm_seconds}

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, select
 
-from app.access.agents import end_token, give_token
+from app.access.keys import end_token, give_token
 from app.db import DbSession, by_place, db, latest, liveness, places, writing
 from app.db.tables import AssignmentRow, MonitorRow, PlaceRow, SignOfLifeRow
 from app.db.types import record_of

@@ -18,7 +18,7 @@ from flask_login import LoginManager, UserMixin, current_user, login_user, logou
 from werkzeug.wrappers import Response
 
 from app.access import actors
-from app.access.devices import DEVICE_RETENTION
+from app.access.people import DEVICE_RETENTION
 from app.cookies import CookieSessions, keep_in_browser, kept_name
 from app.errors import Denied
 from app.i18n import N_, _
