@@ -74,7 +74,7 @@ HTTP = Kind(
 )  # fmt: skip
 
 
-def _port_of(scheme: str, example: str) -> Callable[[str], Target]:
+def _reader_of_port(scheme: str, example: str) -> Callable[[str], Target]:
     """Takes ``scheme://host:port`` apart."""
 
     def read(text: str) -> Target:
@@ -92,7 +92,7 @@ TCP = Kind(
     label="TCP",
     address="tcp://example.com:25",
     schemes=("tcp",),
-    read=_port_of("tcp", "tcp://example.com:25"),
+    read=_reader_of_port("tcp", "tcp://example.com:25"),
     fields=frozenset({"alert_condition", "alert_text_lookup", "assertions"}),
     phases=("dns", "connect", "ttfb", "download"),
     sources=frozenset({AssertionSource.BANNER, AssertionSource.RESPONSE_TIME}),
@@ -104,7 +104,7 @@ TLS = Kind(
     label="TLS",
     address="tls://example.com:443",
     schemes=("tls",),
-    read=_port_of("tls", "tls://example.com:443"),
+    read=_reader_of_port("tls", "tls://example.com:443"),
     fields=frozenset({"starttls", "verify_tls", "ssl_alert_days", "assertions"}),
     phases=("dns", "connect", "tls"),
     sources=frozenset({AssertionSource.CERTIFICATE_DAYS, AssertionSource.RESPONSE_TIME}),
@@ -112,7 +112,7 @@ TLS = Kind(
 )
 
 
-def _host(text: str) -> Target:
+def _read_ping(text: str) -> Target:
     """Take ``ping://host`` apart. Raises ValueError with a sentence."""
     target = take_apart(text, {"ping": 0})
     if target.port or target.request_target != "/" or "#" in text:
@@ -125,7 +125,7 @@ PING = Kind(
     label="Ping",
     address="ping://example.com",
     schemes=("ping",),
-    read=_host,
+    read=_read_ping,
     fields=frozenset({"ping_count", "assertions"}),
     phases=("dns", "ttfb"),
     sources=frozenset({AssertionSource.LOSS, AssertionSource.RESPONSE_TIME}),

@@ -157,7 +157,12 @@ def key() -> None:
     "--network", "networks", multiple=True, metavar="CIDR",
     help=N_("Only from this network. May be repeated."),
 )  # fmt: skip
-@click.option("--own", metavar="KEY", help=N_("For the scope ping: a key that jobs have already."))
+@click.option(
+    "--own",
+    "own_secret",
+    metavar="KEY",
+    help=N_("For the scope ping: a key that jobs have already."),
+)
 @click.option("--tag", help=N_("Only the monitors with this tag. Leave empty for all."))
 def key_create(
     name: str,
@@ -166,7 +171,7 @@ def key_create(
     owner: str | None,
     networks: tuple[str, ...],
     tag: str | None,
-    own: str | None,
+    own_secret: str | None,
 ) -> None:
     moment = None if expires is None else _moment(expires)
     with access_opened() as access:
@@ -178,7 +183,7 @@ def key_create(
             owner_id=owner_id,
             networks=",".join(networks),
             tag=tag,
-            own_secret=own,
+            own_secret=own_secret,
         )
     click.echo(secret)
 

@@ -62,11 +62,11 @@ def lines(spec: CheckSpec, outcome: Outcome) -> Iterator[str]:
     if result.response_time is not None:
         yield _line(_("Total"), f"{result.response_time} ms")
     if outcome.ssl_expires_at is not None:
-        left = days_left(outcome.ssl_expires_at, datetime.now(UTC))
+        days = days_left(outcome.ssl_expires_at, datetime.now(UTC))
         until = _n(
             "until %(date)s (%(num)s day)",
             "until %(date)s (%(num)s days)",
-            left,
+            days,
             date=f"{outcome.ssl_expires_at:%Y-%m-%d}",
         )
         yield _line(_("Certificate"), until)

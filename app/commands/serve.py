@@ -163,12 +163,12 @@ class Supervisor:
         for child, (pid, started, pause) in zip(self._children, running, strict=False):
             child.pid, child.started, child.pauses.pause = pid, started, pause
         # Blocked, signals wait for sigtimedwait: none is lost and none interrupts anything.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         try:
             self._watch()
         finally:
             self._stop()
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
     def _watch(self) -> None:
         while True:
@@ -278,8 +278,8 @@ def listen(bind: str, patience: float = 0.0) -> socket.socket:
         try:
             return _listener(bind)
         except OSError as fault:
-            left = deadline - time.monotonic()
-            if fault.errno != errno.EADDRINUSE or left <= 0:
+            remaining = deadline - time.monotonic()
+            if fault.errno != errno.EADDRINUSE or remaining <= 0:
                 raise SettingError(_(IN_USE, bind=bind, error=fault.strerror)) from None
         if not logged:
             log.warning("%s is in use. Waiting up to %g s for it.", bind, patience)
@@ -311,13 +311,13 @@ def _interruptible() -> Iterator[None]:
         raise SystemExit(0)
 
     ending = WATCHED - {signal.SIGCHLD}
-    before = {number: signal.signal(number, end) for number in ending}
+    previous = {number: signal.signal(number, end) for number in ending}
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_BLOCK, ending)
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 

@@ -86,10 +86,10 @@ def upgrade(*, new: bool = False, copy: bool = True) -> None:
 
 def _migrate(copy: bool) -> None:
     refuse_unknown()
-    before = stored_revision()
-    if before == newest_revision():
+    present = stored_revision()
+    if present == newest_revision():
         return
-    if before is None:
+    if present is None:
         log.info(NEW, location())
     from alembic import command
 

@@ -89,8 +89,8 @@ def change_setting(name: str, change: Callable[[str | None], str], now: datetime
     """Store what ``change`` returns for the present value (None if not set), and return it."""
     with writing() as session:
         row = session.get(SettingRow, name, with_for_update=True)
-        before = readable(row.value) if row is not None else None
-        value = change(before)
-        if value != before:
+        old = readable(row.value) if row is not None else None
+        value = change(old)
+        if value != old:
             session.merge(SettingRow(name=name, value=value, updated_at=now))
     return value

@@ -112,11 +112,11 @@ def of_fields(record: type[T], fields: Mapping[str, Any]) -> T:
     return instance
 
 
-def is_same(before: Any, after: Any) -> bool:
-    """Whether storing ``after`` in place of ``before`` changes nothing. A replaced value is the
+def is_same(old: Any, new: Any) -> bool:
+    """Whether storing ``new`` in place of ``old`` changes nothing. A replaced value is the
     same as no other: otherwise nobody could store the default that is shown in its place.
     """
-    return isinstance(before, Replaced) == isinstance(after, Replaced) and bool(before == after)
+    return isinstance(old, Replaced) == isinstance(new, Replaced) and bool(old == new)
 
 
 def parsed(parse: Callable[..., T], *stored: Any) -> T | Unreadable:

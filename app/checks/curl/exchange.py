@@ -64,7 +64,7 @@ class Exchange:
     os_errno: int
     status: int
     lines: list[bytes]  # the status line and headers of the last answer, as sent
-    complete: bool  # the headers were received to their end
+    has_headers: bool  # to their end
     overflow: bool  # the headers were larger than the cap
     body: bytes
     cut: bool  # the body was larger than the cap

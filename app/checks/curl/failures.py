@@ -47,7 +47,7 @@ def failure_on_wire(exchange: Exchange, trust: TrustStore, now: datetime) -> Fai
     wrong_name = wrong_common_name(exchange)
     if wrong_name is not None:
         return wrong_name
-    if exchange.complete and not exchange.status:
+    if exchange.has_headers and not exchange.status:
         sentence = N_("The answer is not valid HTTP: it has no status (it begins with %(begin)s).")
         begin = f"“{exchange.status_line}”" if exchange.status_line else _("an empty line")
         return failure(exchange, Cause.INVALID_HTTP, sentence, begin=begin)
@@ -104,7 +104,7 @@ def is_untrusted(exchange: Exchange) -> bool:
 
 
 def _if_incomplete(exchange: Exchange) -> Failure | None:
-    if not exchange.complete:
+    if not exchange.has_headers:
         sentence = N_("%(server)s closed the connection before the headers were complete.")
         return failure(exchange, Cause.EMPTY_RESPONSE, sentence)
     if not exchange.coding_whole:
@@ -125,7 +125,7 @@ def _timeout(exchange: Exchange) -> Failure:
             "The TLS handshake%(with_address)s was not complete within the limit of %(limit)s s"
             " (connected after %(connected)s)."
         )
-    elif not exchange.complete:
+    elif not exchange.has_headers:
         cause = Cause.TIMEOUT_TTFB
         sentence = (
             N_(
@@ -162,11 +162,11 @@ def _after_connecting(exchange: Exchange) -> Failure | None:
     """Faults from the request to the end of the body."""
     reset = exchange.os_errno in RESET or "reset by peer" in exchange.words
     closed = openssl_reason(exchange.words) == UNEXPECTED_EOF
-    if exchange.complete and closed and not exchange.delimited:
+    if exchange.has_headers and closed and not exchange.delimited:
         # Closed without TLS close_notify, as by many old servers; browsers show the page.
         return _if_incomplete(exchange)
     cause = Cause.INVALID_HTTP
-    if exchange.complete and (reset or closed or exchange.code == pycurl.E_PARTIAL_FILE):
+    if exchange.has_headers and (reset or closed or exchange.code == pycurl.E_PARTIAL_FILE):
         cause = Cause.BODY_TRUNCATED
         sentence = (
             N_(
@@ -298,7 +298,7 @@ def is_late_alert(exchange: Exchange) -> bool:
     a client certificate.
     """
     return (
-        not exchange.complete
+        not exchange.has_headers
         and not exchange.lines
         and exchange.code == pycurl.E_RECV_ERROR
         and (openssl_reason(exchange.words) >= _ALERT)

@@ -255,7 +255,7 @@ class Wire:
             os_errno=get(c.OS_ERRNO) if code else 0,
             status=_status(first),
             lines=self._lines[self._block :],
-            complete=self._complete,
+            has_headers=self._complete,
             overflow=self._overflow,
             body=bytes(self._body if decoder is None else decoder.out),
             cut=self._cut,

@@ -61,11 +61,11 @@ def fetch(url: str, deadline: float, network: Network) -> Response:
 
 
 def _get(url: str, deadline: float, network: Network, *, own_setting: bool) -> Response:
-    left = deadline - time.monotonic()
-    if left <= 0:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
         raise NoAnswer(_("the time limit was reached."))
     try:
-        return replace(network, total_seconds=left).get(
+        return replace(network, total_seconds=seconds).get(
             url, headers=HEADERS, own_setting=own_setting, max_bytes=MAX_BYTES
         )
     except Blocked as refused:

@@ -107,9 +107,9 @@ def ask(server: str, question: str, deadline: float, network: Network, *, own: b
         if colon and port.isascii() and port.isdigit()
         else (server, str(PORT))
     )
-    left = max(0.0, deadline - time.monotonic())
+    seconds = max(0.0, deadline - time.monotonic())
     try:
-        with network.connect(host, int(number), left, own_setting=own) as tcp:
+        with network.connect(host, int(number), seconds, own_setting=own) as tcp:
             tcp.sendall(question.encode("ascii", "replace") + b"\r\n")
             return _read(tcp, deadline)
     except Blocked as refused:
@@ -124,10 +124,10 @@ def ask(server: str, question: str, deadline: float, network: Network, *, own: b
 
 
 def _set_time_left(sock: socket.socket, deadline: float) -> None:
-    left = deadline - time.monotonic()
-    if left <= 0:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
         raise TimeoutError
-    sock.settimeout(left)
+    sock.settimeout(seconds)
 
 
 def _read(sock: socket.socket, deadline: float) -> str:
@@ -173,9 +173,9 @@ def parse_date(value: str) -> datetime | None:
     """A registry's date, aware UTC (without a zone it is read as UTC); None if it is not a date."""
     value = " ".join(value[:MAX_DATE].replace(",", " ").split())
     clock = _TIME.search(value)
-    day, rest = (value[: clock.start()], value[clock.end() :]) if clock else (value, "")
-    if clock and re.match(r"\s*(?:[A-Z]{3,4}\s+)?\d{4}\s*$", rest):  # "Fri Aug 13 12:00 GMT 2026"
-        day, rest = f"{day} {rest.split()[-1]}", ""
+    day, zone = (value[: clock.start()], value[clock.end() :]) if clock else (value, "")
+    if clock and re.match(r"\s*(?:[A-Z]{3,4}\s+)?\d{4}\s*$", zone):  # "Fri Aug 13 12:00 GMT 2026"
+        day, zone = f"{day} {zone.split()[-1]}", ""
     date = _day(day) or (None if clock else _day(" ".join(day.split()[:1])))
     if date is None:
         return None
@@ -184,7 +184,7 @@ def parse_date(value: str) -> datetime | None:
         with suppress(ValueError):
             date = date.replace(hour=hours, minute=minutes, second=seconds[0] if seconds else 0)
     try:
-        return date.replace(tzinfo=_zone(rest)).astimezone(UTC)
+        return date.replace(tzinfo=_zone(zone)).astimezone(UTC)
     except OverflowError:  # the first or the last day of the calendar, shifted by its zone
         return None
 

@@ -59,7 +59,7 @@ class HttpCheck(RunningCheck):
     # --- on the wire
 
     def _send(self, hop: Hop) -> None:
-        left = max(1, int((self.deadline - time.monotonic()) * 1000))
+        remaining_ms = max(1, int((self.deadline - time.monotonic()) * 1000))
         carried = self._carried
         if self.trace.withheld is None and (what := carried.withheld(hop.target)):
             self.trace.withheld = (hop.target.netloc, what)
@@ -70,7 +70,7 @@ class HttpCheck(RunningCheck):
             headers=carried.headers(hop.target),
             body=carried.body(hop.target),
             addresses=routed(hop.resolution.addresses),
-            timeout_ms=left,
+            timeout_ms=remaining_ms,
             limit=self.spec.timeout,
             verify_tls=self.spec.verify_tls,
             follow_redirects=self.spec.follow_redirects,

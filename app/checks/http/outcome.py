@@ -58,7 +58,7 @@ def make_outcome(trace: Trace, trust: TrustStore, good: GoodEvidence) -> Outcome
         monitor_id=trace.spec.monitor_id,
         cause_code=failure.code if failure else None,
         cause=shortened(hide(failure.sentence), MAX_RESULT_CAUSE) if failure else None,
-        status_code=(exchange.status or None) if exchange and exchange.complete else None,
+        status_code=(exchange.status or None) if exchange and exchange.has_headers else None,
         response_time=response_ms,
         timings=timings,
         ip=exchange.ip if exchange else None,
@@ -105,7 +105,7 @@ def figures(trace: Trace) -> tuple[Timings, int | None]:
             total += hop.exchange.total
             _add_phases(hop.exchange, phases)
     last = trace.last.exchange if trace.last else None
-    whole = last is not None and last.complete and (last.code == 0 or last.stopped)
+    whole = last is not None and last.has_headers and (last.code == 0 or last.stopped)
     timings = Timings(
         None if dns is None else round(dns * 1000),
         *(None if phase < 0 else round(phase * 1000) for phase in phases),
@@ -121,19 +121,19 @@ def _add_phases(exchange: Exchange, phases: list[float]) -> None:
     ends = (
         exchange.connect,
         exchange.tls,
-        exchange.first_byte if exchange.complete else 0.0,
+        exchange.first_byte if exchange.has_headers else 0.0,
         exchange.total,
     )
     secure = exchange.request.target.scheme == "https"
-    before = 0.0
+    begin = 0.0
     for index, end in enumerate(ends):
         if index == 1 and not secure:
             continue
         reached = end if end > 0 else exchange.total
-        phases[index] = max(phases[index], 0.0) + max(0.0, reached - before)
+        phases[index] = max(phases[index], 0.0) + max(0.0, reached - begin)
         if end <= 0:
             return
-        before = end
+        begin = end
 
 
 # --- Evidence
@@ -147,8 +147,8 @@ def make_evidence(trace: Trace, timings: Timings) -> dict[str, Any]:
         "request": {"method": str(trace.spec.request_method), "hops": len(trace.hops)},
         "timings": timings.by_phase(),
         "redirects": [
-            _redirect(before, hop, redactor)
-            for before, hop in zip(trace.hops, trace.hops[1:], strict=False)
+            _redirect(previous, hop, redactor)
+            for previous, hop in zip(trace.hops, trace.hops[1:], strict=False)
         ],
     }
     if trace.last is not None:
@@ -156,9 +156,9 @@ def make_evidence(trace: Trace, timings: Timings) -> dict[str, Any]:
     return fitted(evidence)
 
 
-def _redirect(before: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
+def _redirect(previous: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
     """One redirect: the status line that sent it, its target, and the address that answered."""
-    line = before.exchange.status_line if before.exchange else None
+    line = previous.exchange.status_line if previous.exchange else None
     return {
         "status_line": None if line is None else clean(redactor.text(line)),
         "url": redactor.text(hop.target.url)[:MAX_URL],

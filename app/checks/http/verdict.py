@@ -95,7 +95,7 @@ def _leaf(trace: Trace) -> tuple[ServerCertificate | None, str | None]:
 
 def _bad_status(exchange: Exchange, trace: Trace) -> Failure | None:
     """A status that is not accepted; it outranks a fault in the body."""
-    if not exchange.complete or not exchange.status:
+    if not exchange.has_headers or not exchange.status:
         return None
     if is_accepted(exchange.status, trace.spec.accepted_statuses):
         return None

@@ -27,13 +27,13 @@ class Malformed(Exception):
 
 class Length:
     """A body of known length. Of one that is too large, ``content`` has the beginning alone; if it
-    has at most ``drained`` bytes, it is ``dropped``: it is read to its end (``webworker``).
+    has at most ``max_drained`` bytes, it is ``drained``: it is read to its end (``webworker``).
     """
 
     def __init__(self, length: int, max_bytes: int) -> None:
         self.content = bytearray()
         self.length = length
-        self.drained = 2 * max_bytes
+        self.max_drained = 2 * max_bytes
         self.too_large = length > max_bytes
         self._missing = length
         self._kept = BEGINNING_BYTES if self.too_large else length
@@ -43,8 +43,8 @@ class Length:
         return not self._missing
 
     @property
-    def dropped(self) -> bool:
-        return self.too_large and self.length <= self.drained
+    def drained(self) -> bool:
+        return self.too_large and self.length <= self.max_drained
 
     @property
     def has_beginning(self) -> bool:
@@ -64,7 +64,7 @@ class Chunks:
     the length of one that is too large is unknown, so it is drained for a ping alone.
     """
 
-    drained = 0
+    max_drained = 0
 
     def __init__(self, max_bytes: int) -> None:
         self.content = bytearray()
@@ -88,8 +88,8 @@ class Chunks:
         return self._promised > self._max_bytes or self._is_framed
 
     @property
-    def dropped(self) -> bool:
-        return self.too_large and self._promised <= self.drained and not self._is_framed
+    def drained(self) -> bool:
+        return self.too_large and self._promised <= self.max_drained and not self._is_framed
 
     @property
     def has_beginning(self) -> bool:
@@ -102,30 +102,30 @@ class Chunks:
 
     def take(self, received: bytearray) -> None:
         """Decode what belongs to the body and remove it from ``received``. Raises Malformed."""
-        at, before = 0, -1
-        while at != before and not self.complete:
-            if self.too_large and self.has_beginning and not self.dropped:
+        offset, last_offset = 0, -1
+        while offset != last_offset and not self.complete:
+            if self.too_large and self.has_beginning and not self.drained:
                 break
-            before = at
-            at = self._data(received, at) if self._left else self._line(received, at)
-        del received[:at]
+            last_offset = offset
+            offset = self._data(received, offset) if self._left else self._line(received, offset)
+        del received[:offset]
 
-    def _data(self, received: bytearray, at: int) -> int:
-        data = received[at : at + self._left]
+    def _data(self, received: bytearray, offset: int) -> int:
+        data = received[offset : offset + self._left]
         self.content += data
         if self.too_large:
             del self.content[BEGINNING_BYTES:]
         self._left -= len(data)
-        return at + len(data)
+        return offset + len(data)
 
-    def _line(self, received: bytearray, at: int) -> int:
-        """Read the line that begins at ``at``; returns where the next one begins."""
-        stop = received.find(_LINE_END, at, at + _MAX_LINE)
+    def _line(self, received: bytearray, offset: int) -> int:
+        """Read the line that begins at ``offset``; returns where the next one begins."""
+        stop = received.find(_LINE_END, offset, offset + _MAX_LINE)
         if stop < 0:
-            self._check_beginning(received[at : at + _MAX_LINE])
-            return at
-        self._frames += stop + len(_LINE_END) - at
-        self._read_line(bytes(received[at:stop]))
+            self._check_beginning(received[offset : offset + _MAX_LINE])
+            return offset
+        self._frames += stop + len(_LINE_END) - offset
+        self._read_line(bytes(received[offset:stop]))
         return stop + len(_LINE_END)
 
     def _check_beginning(self, line: bytearray) -> None:

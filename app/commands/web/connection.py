@@ -167,11 +167,11 @@ def _body_of(request: Any, most_bytes: int) -> Length | Chunks:
 
 @dataclass(slots=True)
 class FilePart:
-    """The part of a file that is to be sent: ``left`` bytes from ``offset`` on."""
+    """The part of a file that is to be sent: ``remaining`` bytes from ``offset`` on."""
 
     fd: int
     offset: int
-    left: int
+    remaining: int
 
 
 class SendBuffer:
@@ -227,13 +227,13 @@ class SendBuffer:
         """Send so much that a fast client leaves time for the others; whether that was all."""
         with suppress(BlockingIOError):
             sent = os.sendfile(
-                self._socket.fileno(), part.fd, part.offset, min(part.left, FILE_AT_ONCE)
+                self._socket.fileno(), part.fd, part.offset, min(part.remaining, FILE_AT_ONCE)
             )
             if not sent:
                 raise OSError(errno.EIO, "A file that is being sent was cut off.")
             part.offset += sent
-            part.left -= sent
-        if part.left:
+            part.remaining -= sent
+        if part.remaining:
             return False
         os.close(part.fd)
         return True

@@ -198,17 +198,17 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             conn.until = time.monotonic() + self._limits.body_seconds
             conn.ask_at = time.monotonic() + self._limits.ask_seconds
             if not conn.body.complete and _is_ping(conn):
-                conn.body.drained = PING_DRAINED_BYTES
+                conn.body.max_drained = PING_DRAINED_BYTES
             self._look_at_body(conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """gunicorn's own answer, with the headers that all others have."""
         page = _ErrorSocket()
         super().handle_error(req, page, addr, exc)
-        status, line, rest = bytes(page.written).partition(b"\r\n")
+        status, line, headers = bytes(page.written).partition(b"\r\n")
         added = "".join(f"{name}: {value}\r\n" for name, value in ALWAYS)
         if line:
-            client.sendall(status + line + added.encode() + rest)
+            client.sendall(status + line + added.encode() + headers)
 
     def _refuse(self, conn: ClientConnection, fault: Exception) -> None:
         conn.keep = False
@@ -234,7 +234,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         # A proxy gives an answer up that comes in the middle of the body: Caddy closes its own
         # connection to us, and visitors get half a page or none; curl fails, so the job that pinged
         # does. So one that is a little too large, or a ping's, is read to its end, as any other.
-        is_over = conn.body.too_large and not conn.body.dropped and conn.body.has_beginning
+        is_over = conn.body.too_large and not conn.body.drained and conn.body.has_beginning
         if complete or conn.ended or is_over:
             # The application says what is wrong with it.
             self._serve(conn)
@@ -264,7 +264,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _ask(self, conn: ClientConnection) -> None:
         """Ask the application for an answer without the body, which is slow or not sent yet."""
-        if conn.body.dropped and not _is_ping(conn):  # the beginning of a ping's is kept
+        if conn.body.drained and not _is_ping(conn):  # the beginning of a ping's is kept
             self._serve(conn)
             return
         conn.asked = True

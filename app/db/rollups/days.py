@@ -69,8 +69,8 @@ class CachedDays:
                 for begin, sums in hours.items():
                     index = bisect_right(between, begin) - 1
                     if 0 <= index < len(days):
-                        before = since[id].get(index, NOTHING)
-                        since[id][index] = plus(before, hour_of(sums)[:4])
+                        earlier = since[id].get(index, NOTHING)
+                        since[id][index] = plus(earlier, hour_of(sums)[:4])
         # A monitor that was deleted this moment has no state.
         nothing = _nothing(days)
         return {id: Days(*summed.get(id, nothing), since[id]) for id in ids}

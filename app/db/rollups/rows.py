@@ -175,8 +175,8 @@ def checks_and_before(
             some = [id for id, begin in early.items() if begin == first]
             single = recent and start - first < packed.SINGLE_MS
             earlier = checks(some, first, start - longest, phases=False, recent=single)
-            for id, before in earlier.items():
-                by_monitor[id] = before + by_monitor[id]
+            for id, older in earlier.items():
+                by_monitor[id] = older + by_monitor[id]
     return by_monitor
 
 

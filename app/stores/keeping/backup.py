@@ -82,9 +82,9 @@ def opened(settings: Settings) -> BinaryIO:
 
 def _forget_left(folder: Path) -> None:
     """Delete the files of downloads whose process was killed."""
-    for left in folder.glob(f"{DOWNLOAD}*"):
-        if time.time() - left.stat().st_mtime > LEFT_AFTER_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
+    for unfinished in folder.glob(f"{DOWNLOAD}*"):
+        if time.time() - unfinished.stat().st_mtime > LEFT_AFTER_SECONDS:
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _check_room(folder: Path) -> None:

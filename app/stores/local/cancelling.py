@@ -52,12 +52,12 @@ def keeping_calendars(
     """``renumbering``, and cancel the entries that the changes inside remove from the calendars of
     these pages.
     """
-    with renumbering(session, page_ids, now) as before:
+    with renumbering(session, page_ids, now) as old:
         yield
         session.flush()
-        for page in _pages(session, before):
+        for page in _pages(session, old):
             remaining = {window.uid for window in upcoming(session, page, now)}
-            removed = (window for window in before[page.id] if window.uid not in remaining)
+            removed = (window for window in old[page.id] if window.uid not in remaining)
             _cancel(session, page, removed, now)
 
 
@@ -68,12 +68,12 @@ def renumbering(
     """Give an entry of these pages' calendars that changes inside a higher SEQUENCE. An entry that
     is stored again is no longer cancelled.
     """
-    before = {page.id: upcoming(session, page, now) for page in _pages(session, page_ids)}
-    yield before
+    old = {page.id: upcoming(session, page, now) for page in _pages(session, page_ids)}
+    yield old
     session.flush()
-    for page in _pages(session, before):
-        after = {window.uid: window for window in upcoming(session, page, now)}
-        _renumber(session, page, before[page.id], after)
+    for page in _pages(session, old):
+        new = {window.uid: window for window in upcoming(session, page, now)}
+        _renumber(session, page, old[page.id], new)
 
 
 def pages_of_window(session: AnySession, row: MaintenanceWindowRow) -> set[int]:
@@ -113,29 +113,27 @@ def _cancel_series(session: AnySession, page: StatusPageRow, uid: str, now: date
 def _renumber(
     session: AnySession,
     page: StatusPageRow,
-    before: Iterable[PublicWindow],
-    after: Mapping[str, PublicWindow],
+    old: Iterable[PublicWindow],
+    new: Mapping[str, PublicWindow],
 ) -> None:
     used = [
-        (window.uid, window.sequence)
-        for window in before
-        if _differs(window, after.get(window.uid))
+        (window.uid, window.sequence) for window in old if _differs(window, new.get(window.uid))
     ]
     cancelled = select(CancelledEventRow).where(CancelledEventRow.status_page_id == page.id)
     for row in session.scalars(cancelled).all():
-        if row.uid in after:
+        if row.uid in new:
             used.append((row.uid, row.sequence))
             session.delete(row)
-    ahead = max((number + 1 - after[uid].sequence for uid, number in used), default=0)
+    ahead = max((number + 1 - new[uid].sequence for uid, number in used), default=0)
     if ahead > 0:
         page.sequence_ahead += ahead
 
 
-def _differs(before: PublicWindow, after: PublicWindow | None) -> bool:
+def _differs(old: PublicWindow, new: PublicWindow | None) -> bool:
     """Whether an entry that is still there has changed."""
-    if after is None:
+    if new is None:
         return False
-    return replace(after, sequence=before.sequence, updated_at=before.updated_at) != before
+    return replace(new, sequence=old.sequence, updated_at=old.updated_at) != old
 
 
 def _cancel(

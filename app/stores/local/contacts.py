@@ -179,13 +179,13 @@ def positions_of(find: Callable[[str], int | None], alerts: Sequence[Pair]) -> d
 def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     """Set the contacts of a monitor to those in its alerts. Raises Invalid."""
     member = MonitorContactRow
-    own = select(member.contact_id).where(member.monitor_id == monitor_id)
-    if contact_positions(alerts) or session.scalar(own.limit(1)) is not None:
+    used = select(member.contact_id).where(member.monitor_id == monitor_id)
+    if contact_positions(alerts) or session.scalar(used.limit(1)) is not None:
         _lock_contacts(session)
     positions = positions_of(contact_finder(session), alerts)
-    before = session.scalars(own).all()
+    old_ids = session.scalars(used).all()
     session.execute(delete(member).where(member.monitor_id == monitor_id))
-    add(session, {monitor_id: positions}, {monitor_id: before})
+    add(session, {monitor_id: positions}, {monitor_id: old_ids})
 
 
 def add(

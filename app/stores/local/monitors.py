@@ -276,9 +276,9 @@ class LocalMonitors(LocalPart, base.Monitors):
             if "locations" in fields and not is_heartbeat(row.url):
                 wanted = fields["locations"] or DEFAULT_PLACES
                 places = places_of(wanted, assignments.places(wanted))
-                before = names_of(session, id)
+                old = names_of(session, id)
                 # Rows of another table; the session logs the columns of the monitor.
-                audit.changed(session, audit.thing(row), {"locations": (before, sorted(wanted))})
+                audit.changed(session, audit.thing(row), {"locations": (old, sorted(wanted))})
                 is_voted_anew |= recorder.watch_from(session, id, places, now)
             if fields.get("pause"):
                 recorder.pause(session, id, now)
@@ -352,8 +352,8 @@ def _columns(fields: Mapping[str, Any], stored: MonitorRow | None = None) -> dic
     columns = {name: value for name, value in fields.items() if name not in NO_COLUMNS}
     if not columns.keys().isdisjoint(("interval", "check_every")):
         columns["check_every"] = every = columns.get("check_every")
-        before = nearest_interval(stored.interval) if stored else None
-        columns["interval"] = every or columns.get("interval") or before
+        stored_interval = nearest_interval(stored.interval) if stored else None
+        columns["interval"] = every or columns.get("interval") or stored_interval
     for name in PAIRS:
         if name in columns:
             # Contacts among the alerts are rows of another table.
@@ -376,13 +376,13 @@ def set_parents(session: DbSession, row: MonitorRow, parents: Sequence[int]) -> 
     """Let a monitor be reached through these, and no others; returns whether that is a change.
     Raises Invalid.
     """
-    before = dependencies.parents(session, [row.id]).get(row.id, [])
+    old = dependencies.parents(session, [row.id]).get(row.id, [])
     check_parents(session, row.id, parents)
-    if list(parents) == before:
+    if list(parents) == old:
         return False
     dependencies.choose(session, row.id, parents)
     # Rows of another table; the session logs the columns of the monitor.
-    audit.changed(session, audit.thing(row), {"depends_on": (before or None, [*parents] or None)})
+    audit.changed(session, audit.thing(row), {"depends_on": (old or None, [*parents] or None)})
     return True
 
 

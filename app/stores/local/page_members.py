@@ -68,10 +68,10 @@ def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
     """
     if fields.keys().isdisjoint(MEMBERS):
         return
-    before = of_pages([page.id])[page.id]
+    old_members = of_pages([page.id])[page.id]
     _change(session, page.id, fields)
-    after = of_pages([page.id])[page.id]
-    pairs = {name: (getattr(before, name), getattr(after, name)) for name in MEMBERS}
+    new_members = of_pages([page.id])[page.id]
+    pairs = {name: (getattr(old_members, name), getattr(new_members, name)) for name in MEMBERS}
     changes = {name: (_audited(old), _audited(new)) for name, (old, new) in pairs.items()}
     audit.changed(session, audit.thing(page), changes)
 

@@ -317,12 +317,12 @@ def _set_impact(session: DbSession, row: PostRow, impact: Iterable[MonitorImpact
     missing = wanted.keys() - {member.monitor_id for member in members}
     if missing:
         raise Invalid({"impact": [_(NOT_OF_POST, id=min(missing))]})
-    before = {member.monitor_id: member.impact for member in members}
+    old = {member.monitor_id: member.impact for member in members}
     for member in members:
         member.impact = wanted.get(member.monitor_id)
-    after = {member.monitor_id: member.impact for member in members}
-    audit.changed(session, audit.thing(row), {"impact": (_shown(before), _shown(after))})
-    return before != after
+    new = {member.monitor_id: member.impact for member in members}
+    audit.changed(session, audit.thing(row), {"impact": (_shown(old), _shown(new))})
+    return old != new
 
 
 def _shown(impact: Mapping[int, str | None]) -> list[str]:

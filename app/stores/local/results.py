@@ -111,11 +111,11 @@ class LocalResults(LocalPart, base.Results):
         rules = slowness.rules_for(monitor, limit, minutes, since, places)
         reach = rules.reach // timedelta(milliseconds=1)
         spans = rollups.slow_spans(monitor_id, to_ms(since), to_ms(now), limit, reach)
-        left = MAX_PREVIEWED * monitor.interval * 1000 // max(1, len(places))
+        remaining_ms = MAX_PREVIEWED * monitor.interval * 1000 // max(1, len(places))
         for start, end in reversed(spans):
-            left -= end - start
-            if left < 0:
-                since = max(since, from_ms(start - left))
+            remaining_ms -= end - start
+            if remaining_ms < 0:
+                since = max(since, from_ms(start - remaining_ms))
         checks = chain.from_iterable(
             rollups.checks([monitor_id], max(start, to_ms(since)), end, phases=False)[monitor_id]
             for start, end in spans

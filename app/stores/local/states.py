@@ -157,17 +157,17 @@ class States:
         states = WORST_FIRST if query.sort == Sort.DESC else WORST_FIRST[::-1]
         wanted = [state for state in states if state in query.states]
         start = (query.page - 1) * query.per_page
-        sections, before = [], 0
+        sections, counted = [], 0
         for is_few, group in _groups(wanted, counts):
             count = sum(counts.get(state, 0) for state in group)
-            first, last = max(start, before), min(start + query.per_page, before + count)
+            first, last = max(start, counted), min(start + query.per_page, counted + count)
             if first < last:
-                sections.append(_Section(is_few, tuple(group), first - before, last - first))
-            before += count
+                sections.append(_Section(is_few, tuple(group), first - counted, last - first))
+            counted += count
         if not sections:
-            return [], before
+            return [], counted
         statement = self._ordering(matching, states, tuple(sections), columns)
-        return db.session.execute(statement, values).all(), before
+        return db.session.execute(statement, values).all(), counted
 
     def _ordered(
         self,

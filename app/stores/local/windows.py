@@ -116,8 +116,8 @@ def _set_members(session: DbSession, row: MaintenanceWindowRow, monitors: Iterab
     existing = set(session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(possible))))
     if missing := [monitor for monitor in wanted if monitor not in existing]:
         raise Invalid({"monitors": [no_such("monitor", missing[0])]})
-    before = list(_record(session, row).monitors)
-    audit.changed(session, audit.thing(row), {"monitors": (before, sorted(wanted))})
+    old = list(_record(session, row).monitors)
+    audit.changed(session, audit.thing(row), {"monitors": (old, sorted(wanted))})
     session.execute(delete(member).where(member.window_id == id))
     session.add_all(member(window_id=id, monitor_id=monitor_id) for monitor_id in wanted)
 

@@ -221,8 +221,8 @@ def _next(
                 if scope[name]:
                     return [(parameter, str(scope[name]))], True
     for link in headers.get("Link", "").split(","):
-        address, _semicolon, rest = link.partition(";")
-        if "next" in rest.replace('"', " ").replace("=", " ").split():
+        address, _semicolon, parameters = link.partition(";")
+        if "next" in parameters.replace('"', " ").replace("=", " ").split():
             return parse_qsl(urlsplit(address.strip(" <>")).query, keep_blank_values=True), True
     return None, says_next or "Link" in headers
 

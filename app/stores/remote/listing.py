@@ -117,9 +117,9 @@ class Listing:
         if time.monotonic() - self.marked_at > MARKS_SECONDS:
             self.marks, self.marked_at = {}, time.monotonic()
         marks = self.marks.get(tuple(sent), {})
-        before = max((position for position in marks if position <= begin), default=None)
-        page = None if before is None else peek(replaced(sent, marks[before]))
-        return None if before is None or page is None else (before, page)
+        marked = max((position for position in marks if position <= begin), default=None)
+        page = None if marked is None else peek(replaced(sent, marks[marked]))
+        return None if marked is None or page is None else (marked, page)
 
     def _learn(self, peek: Peek, sent: Pairs, size: int, page: ServerPage) -> Paging | None:
         """The parameters for further pages, derived from the first page. If it does not tell, a
@@ -149,10 +149,10 @@ def is_all(page: ServerPage, size: int) -> bool:
     return page.total == length if page.total is not None else length not in (size, *USUAL_SIZES)
 
 
-def _another_page(peek: Peek, query: Pairs, before: ServerPage) -> ServerPage | None:
+def _another_page(peek: Peek, query: Pairs, previous: ServerPage) -> ServerPage | None:
     """Another page; None from a server that has none, or sends the same one again."""
     page = peek(query)
-    return None if page and page.items and page.items[0] == before.items[0] else page
+    return None if page and page.items and page.items[0] == previous.items[0] else page
 
 
 def paging_of(page: ServerPage, sent: Pairs) -> Paging | None:
