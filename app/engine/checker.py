@@ -296,7 +296,7 @@ class Checker:
             return
         self._outcomes.before_reading()
         assigned = assignments.piece(self._shards.place, piece.shards, piece.after)
-        if piece.is_first:
+        if not piece.after:
             self._plan.drop_shards(piece.shards)
         self._plan_all(assigned)
         self._unread.done(piece, assignments.last_of(assigned))

@@ -163,11 +163,7 @@ class Piece:
     """The part to read next: the monitors of these shards with an id above ``after``."""
 
     shards: frozenset[int]
-    after: int
-
-    @property
-    def is_first(self) -> bool:
-        return self.after == 0
+    after: int  # 0 for the first part
 
 
 class Unread:

@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from app.i18n import N_, _
-from app.records import Cause, PingKind, Verdict
+from app.records import ArrivedPing, Cause, PingKind, Verdict
 from app.rules.figures import span
 from app.rules.schedules import next_due
 from app.rules.time import zone_of
@@ -103,18 +103,8 @@ class HeartbeatState:
         return min((moment for moment in moments if moment is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class PingReport:
-    """The word of a ping."""
-
-    at: datetime
-    kind: PingKind
-    exit_status: int | None = None
-    rid: str | None = None
-
-
 def after_ping(
-    rules: HeartbeatRules, state: HeartbeatState, ping: PingReport
+    rules: HeartbeatRules, state: HeartbeatState, ping: ArrivedPing
 ) -> tuple[HeartbeatState, timedelta | None]:
     """The state after a ping, and how long the run took that it ended."""
     state = replace(state, last_ping_at=ping.at)
@@ -203,7 +193,7 @@ def _run_until(rules: HeartbeatRules, run: OpenRun, now: datetime) -> datetime |
     return None if rules.max_run is None else max(run.started_at + rules.max_run, now)
 
 
-def _failure(ping: PingReport) -> HeartbeatFault:
+def _failure(ping: ArrivedPing) -> HeartbeatFault:
     sentence = _(FAILED_WITH, status=ping.exit_status) if ping.exit_status else _(FAILED)
     return HeartbeatFault(Cause.HEARTBEAT_FAILED, sentence, ping.at)
 

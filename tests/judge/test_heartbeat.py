@@ -9,14 +9,13 @@ import pytest
 from app.judge.heartbeat import (
     HeartbeatRules,
     HeartbeatState,
-    PingReport,
     after_absence,
     after_change,
     after_ping,
     after_time,
     watched_anew,
 )
-from app.records import PingKind
+from app.records import ArrivedPing, PingKind
 from tests.lab.heartbeats import BOUNDED, HOURLY, MINUTE, STORIES, at, story
 
 R1, R2 = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
@@ -41,10 +40,10 @@ def test_a_schedule_is_meant_in_its_zone_and_the_sentence_names_it():
 def test_each_run_is_timed_by_itself_and_the_oldest_shows():
     state = story(HOURLY, f"03:00 start {R1}", f"03:10 start {R2}")
     assert state.running_since == at("03:00")
-    ended = PingReport(at("03:15"), PingKind.SUCCESS, rid=R2)
+    ended = ArrivedPing(at("03:15"), PingKind.SUCCESS, rid=R2)
     state, took = after_ping(HOURLY, state, ended)
     assert (took, state.running_since) == (5 * MINUTE, at("03:00"))
-    state, took = after_ping(HOURLY, state, PingReport(at("03:20"), PingKind.SUCCESS))
+    state, took = after_ping(HOURLY, state, ArrivedPing(at("03:20"), PingKind.SUCCESS))
     assert (took, state.running_since) == (None, at("03:00")), "a ping without rid is another run"
 
 

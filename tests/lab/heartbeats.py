@@ -12,12 +12,11 @@ from typing import NamedTuple
 from app.judge.heartbeat import (
     HeartbeatRules,
     HeartbeatState,
-    PingReport,
     after_absence,
     after_ping,
     after_time,
 )
-from app.records import Cause, PingKind, Verdict
+from app.records import ArrivedPing, Cause, PingKind, Verdict
 
 MINUTE = timedelta(minutes=1)
 HOURLY = HeartbeatRules(timedelta(hours=1), 5 * MINUTE)
@@ -72,7 +71,7 @@ def _after(rules: HeartbeatRules, state: HeartbeatState, event: str) -> Heartbea
         return after_absence(rules, state, at(words[1]), at(clock))
     status = int(words[1]) if len(words) > 1 and words[1].isdigit() else None
     rid = words[1] if len(words) > 1 and not words[1].isdigit() else None
-    return after_ping(rules, state, PingReport(at(clock), PingKind(words[0]), status, rid))[0]
+    return after_ping(rules, state, ArrivedPing(at(clock), PingKind(words[0]), status, rid))[0]
 
 
 STORIES = [

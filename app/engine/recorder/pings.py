@@ -31,7 +31,6 @@ from app.judge.heartbeat import (
     HeartbeatRules,
     HeartbeatState,
     OpenRun,
-    PingReport,
     after_absence,
     after_ping,
     after_time,
@@ -248,8 +247,7 @@ def _record_ping(
         heartbeat.state = after_time(heartbeat.rules, heartbeat.state, ping.at)
         if heartbeat.state.fault is not fault_before:
             outcomes += heartbeat.outcome(ping.at, is_new=True)
-        report = PingReport(ping.at, ping.kind, ping.exit_status, ping.rid)
-        heartbeat.state, run = after_ping(heartbeat.rules, heartbeat.state, report)
+        heartbeat.state, run = after_ping(heartbeat.rules, heartbeat.state, ping)
         if run is not None:
             took = round(run.total_seconds() * 1000)
         if ping.kind in (PingKind.SUCCESS, PingKind.FAIL):
