@@ -113,7 +113,7 @@ def next_due(session: AnySession, now: datetime) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneTurn:
+class LaneClaim:
     """The row that a lane sends in this turn, if any. ``waits``: a row of the lane is due, but may
     not be sent yet.
     """
@@ -122,17 +122,17 @@ class LaneTurn:
     waits: bool = False
 
 
-def next_of_lane(session: AnySession, lane: str, health: LaneHealth, now: datetime) -> LaneTurn:
+def next_of_lane(session: AnySession, lane: str, health: LaneHealth, now: datetime) -> LaneClaim:
     """Decide what the lane does next, store the decision, and claim the row to send, if any."""
     rows = _pending(session, lane, now, FIRST_PENDING)
     history = _history(session, lane, rows)
     cut = len(rows) == FIRST_PENDING
-    turn = _decide(session, rows, history, health, now, cut=cut)
-    if turn is None:
+    chosen = _decide(session, rows, history, health, now, cut=cut)
+    if chosen is None:
         rows = _pending(session, lane, now, MAX_PENDING)
         history = _history(session, lane, rows, history)
-        turn = _decide(session, rows, history, health, now, cut=False)
-    return turn or LaneTurn()
+        chosen = _decide(session, rows, history, health, now, cut=False)
+    return chosen or LaneClaim()
 
 
 def _decide(
@@ -143,8 +143,8 @@ def _decide(
     now: datetime,
     *,
     cut: bool,
-) -> LaneTurn | None:
-    """The turn of a lane with these rows. ``cut``: the lane may have more rows. Returns None if the
+) -> LaneClaim | None:
+    """What a lane with these rows sends. ``cut``: the lane may have more rows. Returns None if the
     decision needs them.
     """
     while rows:
@@ -156,7 +156,7 @@ def _decide(
             rows = [row for row in rows if row.id not in unreadable]
             continue
         if isinstance(decision, lanes.Send):
-            return LaneTurn(_lease(session, decision.row.id, now, decision.flapping))
+            return LaneClaim(_lease(session, decision.row.id, now, decision.flapping))
         if isinstance(decision, lanes.Hold):
             hold(session, decision.ids, decision.reason)
             rows = [row for row in rows if row.id not in decision.ids]
@@ -171,10 +171,10 @@ def _decide(
         elif cut:
             return None
         elif isinstance(decision, lanes.Combine):
-            return LaneTurn(_group(session, decision, now))
+            return LaneClaim(_group(session, decision, now))
         else:
-            return LaneTurn(waits=any(row.next_attempt_at <= now for row in rows))
-    return None if cut else LaneTurn()
+            return LaneClaim(waits=any(row.next_attempt_at <= now for row in rows))
+    return None if cut else LaneClaim()
 
 
 def hold(

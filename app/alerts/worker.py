@@ -115,7 +115,7 @@ class Worker:
         self.webhooks = Lanes(MAX_WEBHOOKS, by_webhook, MAX_WEBHOOKS_CLAIMED)
         self._lane_sets = (self.lanes, self.subscribers, self.webhooks)
         self._jobs = Jobs(settings)
-        self._log = Lasting(log)  # topics: the steps of a turn
+        self._log = Lasting(log)  # topics: the parts of a turn
         self._sent: queue.SimpleQueue[_Attempt | None] = queue.SimpleQueue()
         self._unstored: list[_Attempt] = []
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
@@ -139,7 +139,7 @@ class Worker:
         pause = 0.0
         while not stop.is_set():
             try:
-                self.step(pause)
+                self.take_turn(pause)
                 pause = self._pause
                 self.on_turn()
                 self._log.ended(TURN)
@@ -158,7 +158,7 @@ class Worker:
         """Start the next turn now. Safe from any thread."""
         self._sent.put(None)
 
-    def step(self, wait_seconds: float) -> int:
+    def take_turn(self, wait_seconds: float) -> int:
         """Wait up to ``wait_seconds`` for an outcome. Then store the outcomes of sent messages,
         claim due rows and start to send them; returns how many.
         """
@@ -289,14 +289,14 @@ class Worker:
     def _claim(self, lanes: Lanes, names: list[str], now: datetime) -> list[ClaimedDelivery]:
         claimed: list[ClaimedDelivery] = []
         for lane in names:
-            turn = claims.LaneTurn(waits=True)  # a lane that fails is skipped for a second
+            chosen = claims.LaneClaim(waits=True)  # a lane that fails is skipped for a second
             with self._isolated(f"send in lane {lane}", db.session) as raised:
-                turn = claims.next_of_lane(db.session, lane, lanes.health(lane), now)
+                chosen = claims.next_of_lane(db.session, lane, lanes.health(lane), now)
             lanes.stuck.discard(lane)
             if raised and not claims.give_up_failing(db.session, lane, now):
                 lanes.stuck.add(lane)
-            claimed += [turn.claim] if turn.claim is not None else []
-            if turn.waits:
+            claimed += [chosen.claim] if chosen.claim is not None else []
+            if chosen.waits:
                 lanes.skip(lane, now)
         return claimed
 
@@ -362,10 +362,10 @@ class Worker:
 
     @contextmanager
     def _isolated(self, what: str, session: AnySession | None) -> Iterator[list[Exception]]:
-        """A step whose exception is logged and stops no other step; the list has it afterwards.
-        The writes of the step in the transaction of ``session`` are rolled back; without a
-        session, the step opens its transactions itself. An error of an unavailable database is
-        raised, because it is not the step's fault.
+        """A part of a turn whose exception is logged and stops no other part; the list has it
+        afterwards. Its writes in the transaction of ``session`` are rolled back; without a session,
+        it opens its transactions itself. An error of an unavailable database is raised, because it
+        is no fault of this part.
         """
         raised: list[Exception] = []
         try:

@@ -141,7 +141,7 @@ class Outbox:
             assert time.monotonic() < deadline, [row.attempts for row in self.rows()]
             # A lane that has to wait is looked at again a second later: not now, then.
             was_idle = self.worker.idle
-            started = self.worker.step(0.0 if was_idle else 0.1)
+            started = self.worker.take_turn(0.0 if was_idle else 0.1)
             quiet = was_idle and not started and self.worker.idle
             if until is not None and until():
                 return

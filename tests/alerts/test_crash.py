@@ -63,12 +63,12 @@ def test_messages_of_a_worker_that_died_are_sent_by_the_next_when_its_lease_ends
         box.notice(box.monitor(("webhook", f"{sink.url}/{number}")))
     ids = [row.message_id for row in box.rows()]
     dying = Dying(box, step)
-    assert dying.step(0) == 3
+    assert dying.take_turn(0) == 3
     if step != "claim":
         sink.wait_for(lambda: len(sink.requests) == 3)
     if step == "mark":
         with pytest.raises(Killed):
-            dying.step(60)
+            dying.take_turn(60)
     box.settle()
     assert pending(box) == 3, "it may still be sending them"
 

@@ -502,7 +502,7 @@ def test_a_row_is_claimed_by_one_worker_only(box: Outbox, sink: HttpSink) -> Non
     for _ in range(20):
         box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
     for _ in range(400):
-        started = box.worker.step(0.01) + other.step(0.01)
+        started = box.worker.take_turn(0.01) + other.take_turn(0.01)
         if not started and box.worker.idle and other.idle:
             box.clock.advance(seconds=1)
         if all(row.status == DELIVERED for row in box.rows()):

@@ -440,7 +440,7 @@ def test_an_alert_goes_before_all_that_waits_for_subscribers(
     box.settle(lambda: len(box.worker.webhooks.busy) == MAX_WEBHOOKS)  # there are no more
     sink.wait_for(lambda: len(sink.requests) == MAX_WEBHOOKS)
     box.notice(box.monitor(("webhook", f"{sink.url}/ops")))
-    box.worker.step(0)  # the next turn, also while subscribers rest
+    box.worker.take_turn(0)  # the next turn, also while subscribers rest
     sink.wait_for(lambda: len(sink.to("/ops")) == 1)
     assert len(sink.requests) == MAX_WEBHOOKS + 1
     sink.stopping.set()
@@ -482,7 +482,7 @@ def test_thousands_are_written_in_batches_and_each_is_sent_once(
     now = box.clock.now
     many(pages, page, [f"{sink.url}/{n}" for n in range(45)], now)
     pages.post(page)
-    box.worker.step(0)
+    box.worker.take_turn(0)
     assert len(pages.messages()) == 20  # the next batch waits for these
     box.settle()
     assert Counter(request.path for request in sink.requests) == {f"/{n}": 1 for n in range(45)}
@@ -523,7 +523,7 @@ def test_messages_of_a_worker_that_died_before_its_commit_are_written_once(
     with monkeypatch.context() as patch:
         patch.setattr(subscribers, "write", die)
         with pytest.raises(KeyboardInterrupt):
-            box.worker.step(0)
+            box.worker.take_turn(0)
     assert pages.messages() == []
     box.worker = Worker(box.app, box.settings, clock=box.clock)
     box.settle()

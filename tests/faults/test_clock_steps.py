@@ -152,7 +152,7 @@ def worker(core, settings, answers=(), clock=lambda: datetime.now(UTC)):
 
 def step_until(made, look):
     def step():
-        made.step(0.05)
+        made.take_turn(0.05)
         return look()
 
     return eventually(step, "the outbox is worked on")

@@ -113,7 +113,7 @@ def test_a_running_worker_follows_a_change_without_a_restart(app, admin, mail):
             db.session.commit()
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            worker.step(0.05)
+            worker.take_turn(0.05)
             with app.app_context():
                 row = db.session.get(DeliveryRow, id)
                 if row.status != DeliveryStatus.PENDING:
