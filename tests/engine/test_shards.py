@@ -103,7 +103,7 @@ def test_the_shards_of_a_dead_checker_are_taken_within_thirty_seconds(house):
 def test_the_shards_of_a_stopped_checker_are_taken_at_once(house):
     house.join("a", "b")
     house.go_on(20)
-    house.checkers["b"].give_up(house.now, None)
+    house.checkers["b"].release_all(house.now, None)
     house.die("b")
     house.go_on(0)
     assert house.owned() == [shards.count()]
