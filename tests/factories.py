@@ -122,9 +122,7 @@ def make_incident(app: Flask, monitor: MonitorRow, **fields: Any) -> IncidentRow
         "created_at": now(),
         "updated_at": now(),
     } | fields
-    incident = IncidentRow(
-        monitor_id=monitor.id, cause_folded=(values["cause"] or "").casefold(), **values
-    )
+    incident = IncidentRow(monitor_id=monitor.id, **values)
     with app.app_context():
         with writing() as session:
             session.add(incident)

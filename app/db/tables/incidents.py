@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Index, String, Text, false
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db import Model
 from app.db.contents import is_evidence, is_gaps, is_texts
@@ -67,6 +67,11 @@ class IncidentRow(Numbered, Model):
     )
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
+
+    @validates("cause")
+    def _fold(self, _key: str, cause: str | None) -> str | None:
+        self.cause_folded = cause and cause.casefold()
+        return cause
 
 
 # --- markers

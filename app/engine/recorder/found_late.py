@@ -235,7 +235,6 @@ def _store(
             unmatched.remove(row)
         row.started_at, row.ended_at = start, end
         row.cause, row.cause_code = outage.cause, outage.cause_code
-        row.cause_folded = outage.cause and outage.cause.casefold()
         row.seen_by = list(outage.seen_by)
         row.updated_at = whole(now)
         if row.acknowledged_at is not None:

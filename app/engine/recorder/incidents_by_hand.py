@@ -41,15 +41,15 @@ def create_incident(session: AnySession, fields: Mapping[str, Any], now: datetim
     incident = IncidentRow(
         monitor_id=monitor.id,
         started_at=fields["started_at"],
+        acknowledged_at=fields.get("acknowledged_at"),
         ended_at=ended,
         ending=None if ended is None else Ending.PERSON,
+        cause=fields.get("cause"),
         comment=fields.get("comment"),
         by_hand=True,
         created_at=whole(now),
         updated_at=whole(now),
     )
-    _set_cause(incident, fields.get("cause"))
-    _set_acknowledged(incident, fields.get("acknowledged_at"), None)
     session.add(incident)
     session.flush()
     if ended is None:
@@ -74,12 +74,13 @@ def change_incident(
     """
     incident, state = _locked(session, incident_id)
     was_open, was_acknowledged = incident.ended_at is None, incident.acknowledged_at is not None
-    if "cause" in fields:
-        _set_cause(incident, fields["cause"])
-    if "comment" in fields:
-        incident.comment = fields["comment"]
+    for name in {"cause", "comment"} & fields.keys():
+        setattr(incident, name, fields[name])
     if "acknowledged_at" in fields:
-        _set_acknowledged(incident, fields["acknowledged_at"], by)
+        at = fields["acknowledged_at"]
+        if at is None or not was_acknowledged:  # a corrected time keeps the first person
+            incident.acknowledged_by = None if at is None else by
+        incident.acknowledged_at = at
     if "ended_at" in fields:
         # The recorder corrects the end of an incident that was found late, until a person sets it.
         is_set = incident.found_late and incident.ended_at != fields["ended_at"]
@@ -139,15 +140,3 @@ def _refuse_second_open(session: AnySession, monitor_id: int, incident_id: int |
             _("This monitor already has an open incident. Resolve it first."),
             open_incident_id=other.id,
         )
-
-
-def _set_cause(incident: IncidentRow, cause: str | None) -> None:
-    incident.cause = cause
-    incident.cause_folded = None if cause is None else cause.casefold()
-
-
-def _set_acknowledged(incident: IncidentRow, at: datetime | None, by: str | None) -> None:
-    """Set or remove the acknowledgement. A corrected time keeps the first person."""
-    if at is None or incident.acknowledged_at is None:
-        incident.acknowledged_by = by if at is not None else None
-    incident.acknowledged_at = at

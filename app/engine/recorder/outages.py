@@ -204,7 +204,6 @@ def _incident(
     elif degraded is not None:
         _become_down(degraded, opening.since, now)
     incident.cause = cause[:MAX_CAUSE] or None
-    incident.cause_folded = incident.cause and incident.cause.casefold()
     incident.cause_code = code or result.cause_code
     incident.updated_at = whole(now)
     evidence.store_evidence(incident, parts)
