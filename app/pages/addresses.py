@@ -34,14 +34,6 @@ class PageLinks:
     front: str
 
 
-@dataclass(frozen=True, slots=True)
-class PagePath:
-    """``name`` of a page's answer, without its slug; "" is the front page."""
-
-    slug: str
-    name: str
-
-
 class Directory:
     """All pages by slug, id and host name. It is rebuilt when the pages have changed."""
 
@@ -68,13 +60,15 @@ def without_slash(path: str) -> str | None:
     return f"../{slug}" if slash and not name and is_slug(slug) else None
 
 
-def target_of(path: str) -> PagePath:
-    """The target of a path under ``/status/``."""
+def target_of(path: str) -> tuple[str, str]:
+    """The slug of the page and the name of its answer, for a path under ``/status/``. The name ""
+    is the front page.
+    """
     slug, slash, name = path.removeprefix(f"{FOLDER}/").partition("/")
     if not slash and slug.endswith(".json"):
-        return PagePath(slug.removesuffix(".json"), JSON)
+        return slug.removesuffix(".json"), JSON
     # ``SLUG/summary.json`` is no address.
-    return PagePath(slug, name) if not slash or name not in (FRONT, JSON) else PagePath("", name)
+    return slug if not slash or name not in (FRONT, JSON) else "", name
 
 
 def link_name(path: str) -> str:
@@ -87,14 +81,13 @@ def link_name(path: str) -> str:
     return "/".join(parts[1:]) if len(parts) == 3 else ""
 
 
-def links_of(target: PagePath, *, own_host: bool) -> PageLinks:
-    depth = target.name.count("/")
-    above = "../" * depth
+def links_of(slug: str, name: str, *, own_host: bool) -> PageLinks:
+    above = "../" * name.count("/")
     if own_host:
         return PageLinks(above, above, above or "./")
-    if target.name in (FRONT, JSON):
-        return PageLinks("../", f"{target.slug}/", target.slug)
-    return PageLinks(f"../../{above}", above, f"../{above}{target.slug}")
+    if name in (FRONT, JSON):
+        return PageLinks("../", f"{slug}/", slug)
+    return PageLinks(f"../../{above}", above, f"../{above}{slug}")
 
 
 # --- The arguments of functions that make answers
@@ -134,11 +127,6 @@ class Visit:
     context: PageContext
     public: PublicPages
     token: str | None = None
-
-    @property
-    def channels(self) -> Sequence[str]:
-        """The channels that people may subscribe by."""
-        return self.public.channels
 
     def html(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page of a template, which also gets ``context``."""

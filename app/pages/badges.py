@@ -12,8 +12,8 @@ from app.i18n import _
 from app.pages.addresses import PageContext
 from app.pages.text import base, line
 from app.paths import STATIC
-from app.records import Component, ComponentState, PageState, PublicPage
-from app.rules.page_state import SENTENCES
+from app.records import Component, ComponentState, PublicPage
+from app.rules.page_state import PAGE
 
 # White text on each of them has a contrast of at least 4.5:1.
 COLOURS = {
@@ -135,7 +135,7 @@ def widget(page: PublicPage, context: PageContext) -> bytes:
         page=page,
         context=context,
         name=line(page.page.name),
-        sentence=_(SENTENCES[PageState(page.state)]),
+        sentence=_(PAGE[page.state].word),
         link=base(page) or "/",
     )
     return text.encode("utf-8", "replace")

@@ -30,7 +30,7 @@ from app.headers import OWN_HOST
 from app.i18n import N_, _, speaking
 from app.middleware import EARLY, Environ, Layer, continued
 from app.pages import addresses, answers, front, history, routes, subscribe
-from app.pages.addresses import FRONT, HTML, Directory, PageContext, PageLinks, PagePath, Visit
+from app.pages.addresses import FRONT, HTML, Directory, PageContext, PageLinks, Visit
 from app.pages.answers import PageAnswer, cached_answer, fixed, not_found
 from app.pages.copies import MONTHS, Copies, image_name, month_name, page_name, page_of
 from app.pages.memory import CachedValue, Memory
@@ -67,19 +67,8 @@ OUTDATED = N_("The page was changed since this was read.")
 # Made from a ``PublicMonth``: see ``_serve_month``.
 HISTORY = CachedRoute("history", HTML, history.page)
 FRONT_PAGE = CachedRoute(FRONT, HTML, front.page)
-# Answered by ``_serve_image``, which reads their bytes.
-IMAGES = tuple(CachedRoute(name, "", front.page) for name in PAGE_IMAGES)
 
 Start = Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriberLink:
-    """A link of a message to a subscriber."""
-
-    form_route: FormRoute
-    token: str
-    page_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +116,9 @@ class StatusPageLayer(Layer):
         self._lookups: deque[float] = deque(maxlen=LOOKUPS)
         public.on_write(app, self._expire)
         self._cached_routes = {
-            page.name: page for page in (FRONT_PAGE, HISTORY, *IMAGES, *routes.CACHED_ROUTES)
+            route.name: route for route in (FRONT_PAGE, HISTORY, *routes.CACHED_ROUTES)
         }
-        self._form_routes = {page.name: page for page in routes.FORM_ROUTES}
+        self._form_routes = {route.name: route for route in routes.FORM_ROUTES}
 
     def __call__(self, environ: Environ, start_response: Start) -> Any:
         path = environ.get("PATH_INFO") or "/"
@@ -208,25 +197,25 @@ class StatusPageLayer(Layer):
         """``host_page``: the page with the host name of the request."""
         link = self._link(path)
         if link is not None:
-            return self._serve_link(environ, path, host_page, link)
+            return self._serve_link(environ, path, host_page, *link)
         if host_page is not None and (asset := self._assets.find(path)) is not None:
             return asset
         if host_page is not None:
-            target = PagePath(host_page.slug, path.removeprefix("/"))
+            slug, name = host_page.slug, path.removeprefix("/")
         else:
             if path == addresses.FOLDER:
                 return self._serve_list(environ)
             moved = addresses.without_slash(path)
             if moved is not None:
                 return fixed(308, "Moved.\n", [("Location", moved)])
-            target = addresses.target_of(path)
-        address = host_page or self._find_address(lambda pages: pages.by_slug.get(target.slug))
+            slug, name = addresses.target_of(path)
+        address = host_page or self._find_address(lambda pages: pages.by_slug.get(slug))
         if address is None:
             return not_found()
         own_host = host_page is not None
-        links = addresses.links_of(target, own_host=own_host)
+        links = addresses.links_of(slug, name, own_host=own_host)
         with speaking(translations_of(address.brand.language)):
-            return self._serve_page(PageRequest(environ, address, links, own_host), target.name)
+            return self._serve_page(PageRequest(environ, address, links, own_host), name)
 
     # --- a page's answers
 
@@ -244,40 +233,45 @@ class StatusPageLayer(Layer):
                 return _read_only()
             return self._serve_favicon(page_request, admitted)
         route, id = self._cached_route(name)
-        if route is None and form_route is None:
+        if route is None and form_route is None and name not in PAGE_IMAGES:
             return not_found(address.brand.theme)
         # A visitor who was admitted may send the password again.
-        sends_form = method == "POST" and route is FRONT_PAGE
+        sends_form = method == "POST" and name == FRONT
         if not admitted or (sends_form and has_password):
-            return self._ask_password(page_request, route)
+            return self._serve_password_form(page_request, name)
         if form_route is not None:
             return self._serve_form(page_request, form_route, token)
         if method not in ANSWERED_METHODS:
             return _read_only()
-        if route in IMAGES:
+        if route is None:
             return self._serve_image(page_request, name)
         if route is HISTORY:
             return self._serve_month(page_request)
-        assert route is not None  # noqa: S101 - there is no form route
         return self._serve_cached(page_request, route, id)
 
-    def _link(self, path: str) -> SubscriberLink | None:
-        """The subscriber's link with this path. Its token identifies the page, whose slug or host
-        name may have changed since the message was sent.
+    def _link(self, path: str) -> tuple[FormRoute, str, int] | None:
+        """The route, the token and the page's id of a subscriber's link with this path. Its token
+        identifies the page, whose slug or host name may have changed since the message was sent.
         """
         form_route, token = self._form_route(addresses.link_name(path))
         if form_route is None or form_route.purpose is None or token is None:
             return None
         with self._app.app_context():
             page_id = self._public.page_of_token(form_route.purpose, token)
-        return None if page_id is None else SubscriberLink(form_route, token, page_id)
+        return None if page_id is None else (form_route, token, page_id)
 
     def _serve_link(
-        self, environ: Environ, path: str, host_page: PageAddress | None, link: SubscriberLink
+        self,
+        environ: Environ,
+        path: str,
+        host_page: PageAddress | None,
+        form_route: FormRoute,
+        token: str,
+        page_id: int,
     ) -> PageAnswer:
-        address = self._find_address(lambda pages: pages.by_id.get(link.page_id))
+        address = self._find_address(lambda pages: pages.by_id.get(page_id))
         # If the page was closed since, people may unsubscribe, but not subscribe.
-        subscribes = link.form_route.purpose is Purpose.CONFIRM
+        subscribes = form_route.purpose is Purpose.CONFIRM
         if address is None or (subscribes and address.visibility == Visibility.CLOSED):
             return not_found()
         root = "../" * (path.count("/") - 1)
@@ -288,7 +282,7 @@ class StatusPageLayer(Layer):
         links = PageLinks(root, root, front_link)
         page_request = PageRequest(environ, address, links, host_page is not None)
         with speaking(translations_of(address.brand.language)):
-            return self._serve_form(page_request, link.form_route, link.token)
+            return self._serve_form(page_request, form_route, token)
 
     def _serve_void_link(self, page_request: PageRequest, route: FormRoute) -> PageAnswer:
         """The answer to an invalid token; if not everybody may read the page, the page is
@@ -415,15 +409,16 @@ class StatusPageLayer(Layer):
             response = form_route.answer(Visit(request, address, context, self._public, token))
             return self._uncached(response, page_request.environ)
 
-    def _ask_password(self, page_request: PageRequest, route: CachedRoute | None) -> PageAnswer:
+    def _serve_password_form(self, page_request: PageRequest, name: str) -> PageAnswer:
+        """The form for the password of the page, in place of its answer ``name``."""
         address, environ = page_request.address, page_request.environ
         sent = page_request.method == "POST"
         if not sent and page_request.method not in ANSWERED_METHODS:
-            others = ["POST"] if route is FRONT_PAGE else []
+            others = ["POST"] if name == FRONT else []
             return _refused(_("This address does not take that."), [*ANSWERED_METHODS, *others])
         # A person opens a form, the front or the history. Programs read the other addresses.
-        is_form = route is None and not sent
-        if not is_form and route is not FRONT_PAGE and route is not HISTORY:
+        opens_form = self._form_route(name)[0] is not None and not sent
+        if not opens_form and name not in (FRONT, HISTORY.name):
             return fixed(403, _text(_("This page needs a password")))
         # The images and colours of the page need the password too.
         brand = replace(address.brand, accent=None, logo=None, favicon=None)

@@ -31,7 +31,7 @@ SENT = {
 
 def sign_up(visit: Visit) -> Response:
     if visit.request.method != "POST":
-        return _form(visit, visit.channels[0] if visit.channels else "", "")
+        return _form(visit, next(iter(visit.public.channels), ""), "")
     channel = visit.request.form.get("channel", "")
     target = visit.request.form.get("target", "").strip()
     address = visit.request.remote_addr
@@ -102,8 +102,8 @@ def _form(
     return visit.html(
         "status/subscribe.html",
         status,
-        channels=visit.channels,
-        label=listed((_(LABELS[Channel(name)]) for name in visit.channels), OR),
+        channels=visit.public.channels,
+        label=listed((_(LABELS[Channel(name)]) for name in visit.public.channels), OR),
         channel=channel,
         target=target,
         faults=faults,

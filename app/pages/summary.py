@@ -27,7 +27,7 @@ from app.records import (
     PublicWindow,
 )
 from app.rules.calendar_entries import series, uid_of_post
-from app.rules.page_state import SENTENCES
+from app.rules.page_state import PAGE
 
 # The best first.
 STATUSES = (
@@ -100,7 +100,7 @@ def _status(page: PublicPage) -> Json:
     unknown = any(component.state == ComponentState.UNKNOWN for component in page.components)
     if unknown and indicator in ("none", "maintenance"):
         return {"indicator": "minor", "description": _(SOME_UNKNOWN)}
-    return {"indicator": indicator, "description": _(SENTENCES[state])}
+    return {"indicator": indicator, "description": _(PAGE[state].word)}
 
 
 # --- Components

@@ -1,4 +1,4 @@
-"""The state of a status page, its sentence, its icon and colour, and the links to the page
+"""The state of a status page, its icon and colour, and the links to the page
 (decision 12). Pure.
 """
 
@@ -24,14 +24,6 @@ _OF_PAGE = {
     ComponentState.MAINTENANCE: PageState.MAINTENANCE,
     ComponentState.UNKNOWN: PageState.UNKNOWN,
     ComponentState.OPERATIONAL: PageState.OPERATIONAL,
-}
-SENTENCES: Mapping[PageState, str] = {
-    PageState.OPERATIONAL: N_("All systems operational"),
-    PageState.DEGRADED: N_("Some systems have problems"),
-    PageState.PARTIAL_OUTAGE: N_("Some systems are down"),
-    PageState.MAJOR_OUTAGE: N_("Major outage"),
-    PageState.MAINTENANCE: N_("Maintenance in progress"),
-    PageState.UNKNOWN: N_("Status unknown"),
 }
 
 
@@ -122,12 +114,12 @@ COMPONENT: Mapping[str, Look] = {
     ComponentState.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
 }
 PAGE: Mapping[str, Look] = {
-    PageState.OPERATIONAL: Look(SENTENCES[PageState.OPERATIONAL], "up", "up"),
-    PageState.DEGRADED: Look(SENTENCES[PageState.DEGRADED], "degraded", "degraded"),
-    PageState.PARTIAL_OUTAGE: Look(SENTENCES[PageState.PARTIAL_OUTAGE], "down", "down"),
-    PageState.MAJOR_OUTAGE: Look(SENTENCES[PageState.MAJOR_OUTAGE], "down", "down"),
-    PageState.MAINTENANCE: Look(SENTENCES[PageState.MAINTENANCE], "maintenance", "maintenance"),
-    PageState.UNKNOWN: Look(SENTENCES[PageState.UNKNOWN], "unknown", "unknown"),
+    PageState.OPERATIONAL: Look(N_("All systems operational"), "up", "up"),
+    PageState.DEGRADED: Look(N_("Some systems have problems"), "degraded", "degraded"),
+    PageState.PARTIAL_OUTAGE: Look(N_("Some systems are down"), "down", "down"),
+    PageState.MAJOR_OUTAGE: Look(N_("Major outage"), "down", "down"),
+    PageState.MAINTENANCE: Look(N_("Maintenance in progress"), "maintenance", "maintenance"),
+    PageState.UNKNOWN: Look(N_("Status unknown"), "unknown", "unknown"),
 }
 POST: Mapping[str, Look] = {
     PostState.INVESTIGATING: Look(N_("Investigating"), "down", "down"),

@@ -11,8 +11,8 @@ from hypothesis import example, given
 
 from app.pages.summary import SOME_UNKNOWN, summary
 from app.records import ComponentState, PageState, PostState
+from app.rules import page_state
 from app.rules.calendar_entries import uid
-from app.rules.page_state import SENTENCES
 from tests.pages.a_page import (
     HOUR,
     LINK,
@@ -222,7 +222,7 @@ def test_the_indicator_follows_the_state_of_the_page():
         (PageState.UNKNOWN, "minor"),
     ):
         status = read(summary(page(state=state))).status
-        assert status == {"indicator": indicator, "description": SENTENCES[state]}
+        assert status == {"indicator": indicator, "description": page_state.PAGE[state].word}
 
 
 def test_the_status_of_a_component_is_one_of_statuspages_words():

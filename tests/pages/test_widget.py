@@ -12,7 +12,7 @@ from app.pages import badges
 from app.pages.addresses import PageContext
 from app.paths import STATIC, TEMPLATES
 from app.records import PageState
-from app.rules.page_state import SENTENCES
+from app.rules.page_state import PAGE
 from tests.pages.a_page import LINK, NASTY, NOW, TEXT, with_text
 from tests.pages.a_page import page as a_page
 
@@ -50,7 +50,7 @@ def read(data):
 def test_it_says_the_state_in_words_and_leads_to_the_page():
     for state in PageState:
         shown = read(make(a_page(state=state)))
-        assert SENTENCES[state] in shown.text
+        assert PAGE[state].word in shown.text
         [link] = [attributes for tag, attributes in shown.tags if tag == "a"]
         assert (link["href"], link["target"], link["rel"]) == (LINK, "_blank", "noopener"), state
 
@@ -114,7 +114,7 @@ def test_the_script_shows_the_widget_on_another_site(site_server, page, floating
     site_server.expect_request("/site").respond_with_data(site, content_type="text/html")
     page.goto(f"http://localhost:{site_server.port}/site")
     frame = page.frame_locator("iframe[title='Service status']")
-    frame.get_by_text(SENTENCES[PageState.DEGRADED]).wait_for()
+    frame.get_by_text(PAGE[PageState.DEGRADED].word).wait_for()
     place = page.locator("iframe").evaluate("one => getComputedStyle(one).position")
     assert place == ("fixed" if floating else "static")
     before = page.locator("iframe").evaluate("one => one.previousElementSibling.tagName")
