@@ -7,16 +7,11 @@ from app.forms.lists import IdList, Tags
 from app.forms.schema import SchemaForm, defaults_of
 from app.i18n import N_, _
 from app.records import MAX_NAME, MAX_PAGE_DESCRIPTION, MaintenanceWindow
-from app.rules.recurrence import repeat_fault
+from app.rules.recurrence import check_repeat
 from app.rules.text import END_BEFORE_START
 
 MAX_CRON = 255
 TO_THE_MINUTE = {"step": "60"}  # a browser then shows seconds only if they are not zero
-
-
-def check_repeat(value: str) -> None:
-    if fault := repeat_fault(value):
-        raise ValueError(fault)
 
 
 @defaults_of(MaintenanceWindow)

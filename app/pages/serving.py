@@ -46,6 +46,7 @@ from app.records import (
     PublicPage,
     Visibility,
 )
+from app.rules.text import digits
 from app.rules.url import host_of
 from app.secret_keys import keys_of
 
@@ -303,14 +304,14 @@ class StatusPageLayer(Layer):
 
     def _cached_route(self, name: str) -> tuple[CachedRoute | None, int | None]:
         """The route of this name, and the monitor's id in the name."""
-        entry = self._cached_routes.get(name)
-        if entry is not None or "/" not in name:
-            return entry, None
+        route = self._cached_routes.get(name)
+        if route is not None or "/" not in name:
+            return route, None
         folder, _slash, file = name.rpartition("/")
         number, dot, ending = file.partition(".")
-        if not (number.isascii() and number.isdigit() and len(number) < 19):
-            return None, None
-        return self._cached_routes.get(f"{folder}/<id>{dot}{ending}"), int(number)
+        id = digits(number)
+        route = self._cached_routes.get(f"{folder}/<id>{dot}{ending}")
+        return (None, None) if id is None else (route, id)
 
     def _form_route(self, name: str) -> tuple[FormRoute | None, str | None]:
         entry = self._form_routes.get(name)

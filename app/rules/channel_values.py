@@ -166,14 +166,6 @@ def parse_opsgenie(value: str) -> tuple[str, str]:
     return (key[1] or "").replace(":", "."), key[2]
 
 
-def _email(value: str, _token: bool) -> str | None:
-    return fault_of(lambda: addresses.check(value))
-
-
-def _url(value: str, _token: bool) -> str | None:
-    return fault_of(lambda: parse_url(value))
-
-
 def _telegram(value: str, token_set: bool) -> str | None:
     try:
         target = parse_telegram(value)
@@ -210,11 +202,11 @@ def _apprise(value: str, _token: bool) -> str | None:
     )
 
 
-_WEBHOOK_URL = N_("Webhook URL")
+_WEBHOOK_URL, _url = N_("Webhook URL"), _by(parse_url)
 CHANNELS: dict[Channel, ChannelText] = {
     Channel.EMAIL: ChannelText(
         N_("Email"), N_("Email address"), N_("The email address that gets the alerts."),
-        "you@example.com", _email, N_("email address"),
+        "you@example.com", _by(addresses.check), N_("email address"),
     ),
     Channel.WEBHOOK: ChannelText(
         N_("Webhook"), _WEBHOOK_URL, N_("Your URL that accepts a signed JSON POST."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from app.i18n import N_, _
 
@@ -20,14 +19,6 @@ STEPS = 50  # from a colour to black or white
 _COLOUR = re.compile("#?([0-9a-f]{6}|[0-9a-f]{3})")
 
 
-@dataclass(frozen=True, slots=True)
-class AccentColours:
-    """The colours of links and buttons in a light and in a dark theme."""
-
-    light: str
-    dark: str
-
-
 def read_colour(text: str) -> str:
     """``#2b59c3``. Raises ValueError."""
     match = _COLOUR.fullmatch(text.strip().lower())
@@ -37,17 +28,17 @@ def read_colour(text: str) -> str:
     return "#" + (digits if len(digits) == 6 else "".join(digit * 2 for digit in digits))
 
 
-def readable(accent: str) -> AccentColours:
-    """``accent``, darkened and lightened only as far as it must be to be readable."""
-    return AccentColours(
-        _towards(BLACK, accent, LIGHT_GROUND), _towards(WHITE, accent, DARK_GROUND)
-    )
+def readable(accent: str) -> tuple[str, str]:
+    """``accent`` for the light and for the dark theme: darkened and lightened only as far as it
+    must be to be readable.
+    """
+    return _towards(BLACK, accent, LIGHT_GROUND), _towards(WHITE, accent, DARK_GROUND)
 
 
 def adjusted(accent: str) -> str:
     """The sentence with the colours that a page uses instead of ``accent``."""
-    colours = readable(accent)
-    return _(ADJUSTED, light=colours.light, dark=colours.dark)
+    light, dark = readable(accent)
+    return _(ADJUSTED, light=light, dark=dark)
 
 
 def contrast(first: str, second: str) -> float:
@@ -86,8 +77,8 @@ def sheet(accent: str) -> str:
     """The style sheet with the accent colour of a page. The line at the top of the page has the
     colour as it was chosen.
     """
-    colours = readable(accent)
-    value = f"light-dark({colours.light},{colours.dark})"
+    light, dark = readable(accent)
+    value = f"light-dark({light},{dark})"
     names = ("accent", "accent-strong", "accent-fill", "accent-fill-hover")
     values = "".join(f"--{name}:{value};" for name in names)
     return (

@@ -69,9 +69,8 @@ def spellings(
     """
     texts = {spelling for secret in secrets for spelling in _spellings(secret)}
     long = [spelling for spelling in texts if len(spelling.strip("/")) >= shortest]
-    return [
-        re.compile(_pattern(spelling), flags) for spelling in sorted(long, key=len, reverse=True)
-    ]
+    longest_first = sorted(long, key=len, reverse=True)
+    return [re.compile("".join(map(_letter, spelling)), flags) for spelling in longest_first]
 
 
 def _spellings(secret: str) -> Iterable[str]:
@@ -82,14 +81,10 @@ def _spellings(secret: str) -> Iterable[str]:
             yield quoted[1:-1]
 
 
-def _pattern(spelling: str) -> str:
-    """A pattern in which each character may be percent-encoded: libraries encode different
-    characters, such as the password ``a+b/c`` as ``a+b%2Fc``.
-    """
-    return "".join(map(_letter, spelling))
-
-
 def _letter(character: str) -> str:
+    """A pattern of a character that may be percent-encoded: libraries encode different ones, such
+    as the password ``a+b/c`` as ``a+b%2Fc``.
+    """
     encoded = quote(character, safe="", errors="replace")
     if encoded == character:
         return re.escape(character)

@@ -37,15 +37,14 @@ WORDS = (ONCE, *STEPS, MONTHLY)
 Occurrence = tuple[datetime, datetime]
 
 
-def repeat_fault(repeat: str) -> str | None:
-    """Why ``repeat`` is not valid (neither a word nor a cron line), or None."""
-    if is_repeat(repeat):
-        return None
-    return _(
-        "Choose one of %(words)s, or send a cron expression such as 0 3 * * 1 (minute, "
-        "hour, day, month, day of the week).",
-        words=", ".join(WORDS),
-    )
+def check_repeat(repeat: str) -> None:
+    """Raise ValueError with a sentence unless ``repeat`` is a word or a cron line."""
+    if not is_repeat(repeat):
+        sentence = N_(
+            "Choose one of %(words)s, or send a cron expression such as 0 3 * * 1 (minute, "
+            "hour, day, month, day of the week)."
+        )
+        raise ValueError(_(sentence, words=", ".join(WORDS)))
 
 
 @lru_cache(maxsize=256)  # called for each result of a check
@@ -138,14 +137,9 @@ def applies_to(window: MaintenanceWindow, monitor_id: int, tags: Collection[str]
     )
 
 
-def _applies(window: MaintenanceWindow) -> bool:
-    """Whether the times of the window can be computed."""
-    return not window.unreadable and is_repeat(window.repeat)
-
-
 def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Occurrence]:
     """Occurrences in order, from the first that is not over at ``after``."""
-    if not _applies(window):
+    if window.unreadable or not is_repeat(window.repeat):  # its times cannot be computed
         return
     until = window.repeat_until
     try:

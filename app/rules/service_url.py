@@ -5,7 +5,6 @@ No sentence repeats a part of the URL, because any part may contain a password.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
 from app.i18n import N_, _
-from app.rules.url import either, parse_url, scheme_of, take_apart
+from app.rules.url import either, is_ip_address, parse_url, scheme_of, take_apart
 
 ESCAPED = N_(
     "In a user name and a password, write / ? # @ : and % as %2F %3F %23 %40 %3A and %25."
@@ -123,26 +122,18 @@ def is_link(name: str, environ: Mapping[str, str]) -> bool:
         return False
     value, service = environ[name], link["service"]
     if link["host"]:
-        return _is_address(value)
+        return is_ip_address(value)
     if link["port"]:  # a number alone could be a setting
-        return _is_port(value) and _is_address(environ.get(f"{service}_SERVICE_HOST", ""))
+        return _is_port(value) and is_ip_address(environ.get(f"{service}_SERVICE_HOST", ""))
     if link["name"] or link["env"]:  # ENV_ has any variable of the other container
         return bool(_CONTAINERS.fullmatch(environ.get(f"{service}_NAME", "")))
     part = link["part"]
     if part is None:
         url = _URL.fullmatch(value)
-        return url is not None and _is_address(url["host"].strip("[]")) and _is_port(url["port"])
+        return url is not None and is_ip_address(url["host"].strip("[]")) and _is_port(url["port"])
     if part == "_PROTO":
         return value in _PROTOCOLS
-    return _is_address(value) if part == "_ADDR" else _is_port(value)
-
-
-def _is_address(value: str) -> bool:
-    try:
-        ipaddress.ip_address(value)
-    except ValueError:
-        return False
-    return True
+    return is_ip_address(value) if part == "_ADDR" else _is_port(value)
 
 
 def _is_port(value: str) -> bool:

@@ -5,10 +5,11 @@ belong to different owners.
 from __future__ import annotations
 
 from functools import cache
-from ipaddress import ip_address
 
 import idna
 from publicsuffixlist import PublicSuffixList
+
+from app.rules.url import is_ip_address
 
 
 @cache
@@ -30,11 +31,7 @@ def registrable_domain(host: str) -> str | None:
     address, a single label such as localhost, a public suffix.
     """
     name = host.strip("[]").rstrip(".").lower()
-    try:
-        ip_address(name.partition("%")[0])
-    except ValueError:
-        pass
-    else:
+    if is_ip_address(name.partition("%")[0]):
         return None
     try:
         ascii_name = idna.encode(name, uts46=True).decode("ascii")

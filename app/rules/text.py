@@ -119,8 +119,15 @@ def new_password(value: str) -> str:
 def integer(value: str) -> int:
     if not _INTEGER.fullmatch(one_value(value)):
         raise ValueError(_(WHOLE_NUMBER))
-    digits = value.lstrip("-").lstrip("0")[:_MAX_NUMBER] or "0"
-    return -int(digits) if value.startswith("-") else int(digits)
+    number = int(value.lstrip("-").lstrip("0")[:_MAX_NUMBER] or "0")
+    return -number if value.startswith("-") else number
+
+
+def digits(value: str, most: int = 18) -> int | None:
+    """The number in ``most`` ASCII digits or fewer; None for any other text, such as the thousands
+    of digits that ``int`` refuses.
+    """
+    return int(value) if value.isascii() and value.isdigit() and len(value) <= most else None
 
 
 def boolean(value: str) -> bool:
@@ -227,12 +234,13 @@ def _range(part: str) -> tuple[int, int]:
 
 
 def _code(text: str, part: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) == 3 and _MIN <= int(text) <= _MAX):
+    code = digits(text, 3)
+    if code is None or not _MIN <= code <= _MAX:
         sentence = N_(
             "%(part)s is not a status code from %(least)s to %(most)s or a range such as 200-299."
         )
         raise ValueError(_(sentence, part=repr(part[:40]), least=_MIN, most=_MAX))
-    return int(text)
+    return code
 
 
 def is_accepted(status: int, text: str) -> bool:

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from string import ascii_lowercase, digits
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -285,6 +285,14 @@ def _legacy_ipv4(host: str) -> str | None:
         return str(IPv4Address(socket.inet_aton(host)))
     except OSError:
         return None
+
+
+def is_ip_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 # --- Links from pages of Wakeful to other pages

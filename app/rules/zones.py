@@ -41,7 +41,9 @@ def zones() -> frozenset[str]:
 @cache
 def offered() -> tuple[str, ...]:
     """The names to choose from, in the order of the list: UTC, then by region and city."""
-    named = (line.split("\t") for line in _table().splitlines() if not line.startswith("#"))
+    # The zones of each country, as the time zone database lists them.
+    table = (files("tzdata") / "zoneinfo" / "zone.tab").read_text(encoding="utf-8")
+    named = (line.split("\t") for line in table.splitlines() if not line.startswith("#"))
     names = {fields[2] for fields in named if len(fields) > 2}
     return (UTC, *sorted(names & zones()))
 
@@ -50,16 +52,12 @@ def by_region() -> dict[str, list[str]]:
     """The names to choose from, by region."""
     regions: dict[str, list[str]] = {}
     for name in offered():
-        regions.setdefault(region_of(name), []).append(name)
+        regions.setdefault(name.partition("/")[0], []).append(name)
     return regions
 
 
 # City names with signs that the time zone database does not allow.
 SPELLED = {"DumontDUrville": N_("Dumont d'Urville")}
-
-
-def region_of(name: str) -> str:
-    return name.partition("/")[0]
 
 
 def city_of(name: str) -> str:
@@ -72,8 +70,3 @@ def present_name(name: str | None) -> str | None:
     """The present name of a zone in a browser; None if there is no such zone."""
     present = RENAMED.get(name or "", name)
     return present if present in zones() else None
-
-
-def _table() -> str:
-    """The zones of each country, as the time zone database lists them."""
-    return (files("tzdata") / "zoneinfo" / "zone.tab").read_text(encoding="utf-8")

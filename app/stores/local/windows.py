@@ -127,7 +127,7 @@ def _check(window: MaintenanceWindow) -> None:
     errors = {}
     if window.end_at <= window.start_at:
         errors["end_at"] = [_(text.END_BEFORE_START)]
-    if sentence := calendar.repeat_fault(window.repeat):
+    if sentence := text.fault_of(lambda: calendar.check_repeat(window.repeat)):
         errors["repeat"] = [sentence]
     if errors:
         raise Invalid(errors)

@@ -22,7 +22,7 @@ from app.records import (
     Sort,
     resources,
 )
-from app.rules.recurrence import repeat_fault
+from app.rules.recurrence import is_repeat
 from app.rules.url import is_link
 from app.stores import base
 from app.stores.base import Extent, Store
@@ -42,7 +42,7 @@ class RemoteWindows(RemoteCollection[MaintenanceWindow, PageQuery]):
         window = super().read(data)
         if window.end_at <= window.start_at:
             raise MalformedData("end_at")
-        if repeat_fault(window.repeat):
+        if not is_repeat(window.repeat):
             raise MalformedData("repeat")
         return window
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from flask import render_template, request
 
+from app.rules.text import digits
 from app.web.frame.store_errors import NOT_TAKEN, outlook
 
 SECONDS = 1.0  # of work in one request
@@ -36,8 +37,7 @@ def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T]
 
 def count_in(name: str) -> int:
     """A count that an earlier step wrote into the form."""
-    text = request.form.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return digits(request.form.get(name, ""), 9) or 0
 
 
 def page(

@@ -15,6 +15,7 @@ from app.forms.schema import FormContext, overlay
 from app.i18n import N_, _, _n
 from app.records import CONTACT, MAX_NAME, PAGE_SIZES, Monitor, MonitorSortBy, Pair, interval_fields
 from app.rules.brackets import write
+from app.rules.text import digits
 from app.stores import current_store
 from app.stores.importing import sentences
 from app.web.frame import links, progress, servers
@@ -154,8 +155,7 @@ def _faults(form: BulkForm) -> list[tuple[str, str, str]]:
 def _chosen(form: BulkForm, back: str) -> Sequence[int]:
     """The ids to act on: what an earlier step left, all that the list found, or the ticked ones."""
     if form.rest.data:
-        texts = form.rest.data.split(",")
-        return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 19]
+        return [id for id in map(digits, form.rest.data.split(",")) if id is not None]
     if not form.everything.data:
         return list(form.ids.data)
     # The order is by id: between two pages, a monitor may change its state.

@@ -16,6 +16,7 @@ from app.forms.lists import PairList
 from app.i18n import N_, _
 from app.records import MAX_ALERTS, Delivery, Event
 from app.rules.brackets import parse
+from app.rules.text import digits
 from app.stores import current_store
 
 BUTTON = "try"  # its value: ``alerts`` tests all rows, ``alerts[3]`` one
@@ -71,10 +72,9 @@ def send_stored(monitor_id: int, index: int | None) -> Sequence[int]:
 
 def sent_before(monitor_id: int | None) -> Sequence[Delivery]:
     """The tests whose ids are in the page's address: of this monitor, or of no monitor."""
-    numbers = request.args.get("tried", "").split(",")[:MAX_ALERTS]
     tests = []
-    for number in numbers:
-        if number.isascii() and number.isdigit():
+    for id in map(digits, request.args.get("tried", "").split(",")[:MAX_ALERTS]):
+        if id is not None:
             with suppress(NotFound):
-                tests.append(current_store().deliveries.get(int(number[:18])))
+                tests.append(current_store().deliveries.get(id))
     return [test for test in tests if test.monitor_id == monitor_id and test.event == Event.TEST]

@@ -12,8 +12,8 @@ from app.errors import Invalid, NotFound
 from app.forms.browser import BrowserForm
 from app.forms.fields import DateTime, Options
 from app.i18n import N_, _
-from app.records import MAX_ID, PAGE_SIZES, Monitor, ResultQuery, Verdict
-from app.rules.text import END_BEFORE_START
+from app.records import PAGE_SIZES, Monitor, ResultQuery, Verdict
+from app.rules.text import END_BEFORE_START, digits
 from app.stores import current_store
 from app.web.frame import servers
 from app.web.frame.session import guarded
@@ -78,8 +78,8 @@ def _whole(name: str, default: int, allowed: tuple[int, ...] = ()) -> int:
     raw = request.args.get(name, "")
     if not raw:
         return default
-    number = int(raw) if raw.isascii() and raw.isdigit() and len(raw) < 16 else 0
-    if number < 1 or number > MAX_ID or (allowed and number not in allowed):
+    number = digits(raw, 15)
+    if not number or (allowed and number not in allowed):
         raise Invalid({name: [_("Choose a number from the list.")]})
     return number
 

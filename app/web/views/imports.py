@@ -22,7 +22,7 @@ from app.i18n import N_, _
 from app.imports.candidates import FORMATS, Candidate, NotReadable, Reading
 from app.net.networks import Network
 from app.records import CONTACT, MAX_CONTACT_NAME, PAGE_SIZES, MonitorQuery, Pair, masked_alert
-from app.rules.text import fault_of
+from app.rules.text import digits, fault_of
 from app.stores import current_settings, current_store
 from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes, sentences
 from app.web.frame import allowing, choices, progress, remembered, servers
@@ -94,10 +94,10 @@ def _choices_of(form: ImportForm) -> dict[str, str]:
 def _remembered() -> dict[str, Any]:
     """The choices of the last import, without contacts that are gone."""
     chosen = remembered.choices_of(REMEMBERED)
-    interval, names = chosen.get("interval", ""), set(current_store().contacts.names())
+    names = set(current_store().contacts.names())
     data: dict[str, Any] = {}
-    if interval.isdecimal() and len(interval) < 6:
-        data["interval"] = int(interval)
+    if (interval := digits(chosen.get("interval", ""))) is not None:
+        data["interval"] = interval
     if "contacts" in chosen:
         data["contacts"] = tuple(n for n in chosen["contacts"].split("\n") if n in names)
     if chosen.get("tags"):
@@ -380,8 +380,8 @@ def _chosen(count: int) -> list[int]:
     """The indexes of the ticked candidates, or of those that an earlier step left."""
     remaining = request.form.get("rest")
     texts = request.form.getlist("pick") if remaining is None else remaining.split(",")
-    indexes = {int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 7}
-    return sorted(index for index in indexes if index < count)
+    indexes = {index for text in texts if (index := digits(text)) is not None and index < count}
+    return sorted(indexes)
 
 
 def _problems_before(count: int) -> dict[int, str]:

@@ -30,6 +30,7 @@ from app.records import (
     StatusPage,
 )
 from app.rules import comments
+from app.rules.text import digits
 from app.rules.what_changed import compared_with
 from app.rules.who_saw import places_of, title_of, who_saw
 from app.stores import current_store
@@ -145,10 +146,8 @@ class IncidentReporting(Editing[Incident, BrowserForm]):
     on_bare_servers = True
 
     def bind(self) -> BrowserForm:
-        now, monitor_id = current_store().now(), request.args.get("monitor_id", "")
-        well_formed = monitor_id.isascii() and monitor_id.isdigit()
-        number = int(monitor_id[:19]) if well_formed else None  # int() refuses thousands of digits
-        first = {"monitor_id": number, "started_at": now}
+        now, monitor_id = current_store().now(), digits(request.args.get("monitor_id", ""))
+        first = {"monitor_id": monitor_id, "started_at": now}
         return browser(IncidentStoreForm)(zone=times.zone(), now=now, data=first)
 
     def save(self) -> Incident:

@@ -36,6 +36,7 @@ from app.records import (
     is_heartbeat,
 )
 from app.rules.natural import natural_key
+from app.rules.text import digits
 from app.stores import Extent, current_settings, current_store, same_url
 from app.web.frame import choices, fragments, links, remembered, servers, tags
 from app.web.frame.editing import Editing, flash_if_kept
@@ -167,8 +168,8 @@ def reach() -> str:
     """The number of monitors that the typed tags and chosen monitors of a form select."""
     typed = [tag.strip() for text in request.args.getlist("tags") for tag in text.split(",")]
     names = [tag for tag in dict.fromkeys(typed) if tag][:MAX_TAGS]
-    texts = request.args.getlist("monitors")[: choices.MAX]
-    return tags.sentence(names, [int(text[:18]) for text in texts if text.isdecimal()])
+    ids = map(digits, request.args.getlist("monitors")[: choices.MAX])
+    return tags.sentence(names, [id for id in ids if id is not None])
 
 
 @blueprint.get("/<int:id>")
@@ -460,8 +461,7 @@ def check(id: int) -> Response:
 
 @blueprint.post("/<int:id>/test-alert")
 def test_alert(id: int) -> Response:
-    text = request.form.get("position", "")
-    index = int(text[:6]) if text.isascii() and text.isdigit() else None
+    index = digits(request.form.get("position", ""))
     ids = channel_tests.send_stored(id, index)
     if not ids:
         flash(_("This monitor has no alert channels yet. Add one to the monitor first."), "warning")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -20,6 +19,7 @@ from app.forms.browser import BrowserForm
 from app.forms.fields import Text
 from app.i18n import N_, _, _n
 from app.records import MAX_PASSKEY_NAME, Person
+from app.rules.url import is_ip_address
 from app.stores import current_access, current_mail, current_settings
 from app.web.forms import password_field
 from app.web.frame import session as sessions
@@ -245,7 +245,7 @@ def passkey_site() -> tuple[Site | None, str]:
     host = urlsplit(origin).hostname or ""
     if origin != here:
         return None, _(ELSEWHERE, origin=origin)
-    if _is_address(host):
+    if is_ip_address(host):
         return None, _(NO_NAME, host=host)
     local = host == "localhost" or host.endswith(".localhost")
     if not (local or origin.startswith("https://")):
@@ -271,11 +271,3 @@ def _origin(url: str) -> str:
     port = parts.port
     shown = "" if port in (None, PORTS.get(parts.scheme)) else f":{port}"
     return f"{parts.scheme}://{host}{shown}"
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
