@@ -26,10 +26,9 @@ from app.demo.monitors import PARENTS, PAST_INTERVAL, Pairs, contacts, monitors,
 from app.demo.targets import Targets
 from app.forms.contact import ContactForm
 from app.forms.monitor import MonitorForm
-from app.forms.resources import MarkerForm
+from app.forms.resources import MarkerForm, WindowForm
 from app.forms.schema import bind
 from app.forms.status_page import StatusPageForm
-from app.forms.window import WindowForm
 from app.records import HEARTBEAT_URL, Notice, Role
 from app.stores import current_access, current_store
 

@@ -31,7 +31,7 @@ from app.db.windows import MaintenanceTimes
 from app.i18n import N_, _, speaking
 from app.paths import translations_of
 from app.records import Cause, Ending, IncidentSeverity, PostState
-from app.rules.public_causes import draft
+from app.rules.causes import draft
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,6 @@ from app.records.audit import *
 from app.records.contacts import *
 from app.records.incidents import *
 from app.records.locations import *
-from app.records.markers import *
 from app.records.marks import *
 from app.records.monitors import *
 from app.records.paging import *

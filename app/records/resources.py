@@ -16,10 +16,9 @@ from app.records.alerts import Delivery
 from app.records.contacts import Contact, ReportMail
 from app.records.incidents import Incident
 from app.records.locations import Place
-from app.records.markers import Marker
 from app.records.monitors import Monitor
 from app.records.status_pages import PostTemplate, StatusPage
-from app.records.windows import MaintenanceWindow
+from app.records.windows import MaintenanceWindow, Marker
 
 
 class ObjectKind(StrEnum):

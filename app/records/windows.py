@@ -1,12 +1,13 @@
-"""Maintenance windows."""
+"""Maintenance windows, and markers: deploys and other moments that charts and incidents show."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from app.records.marks import Id, Mark, TextOrDefault
+from app.records.paging import DEFAULT_PAGE_SIZE
 
 DEFAULT_WINDOW_ZONE = "UTC"
 
@@ -34,3 +35,38 @@ class MaintenanceWindow:
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
     unreadable: tuple[str, ...] = ()  # fields that cannot be read; with one, it never applies
+
+
+# --- Markers
+
+MAX_LINK = 2048
+MARKERS_KEPT_DAYS = 400
+# A marker within this time before an incident may be its cause. So many of them are named.
+LIKELY_CAUSE_WITHIN = timedelta(hours=1)
+MAX_MARKERS_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The time of a change, such as a deploy, to the monitors with one of ``tags``, or to all if
+    there are none.
+    """
+
+    id: Id
+    name: TextOrDefault
+    time: datetime
+    link: str | None = None
+    tags: tuple[str, ...] = ()
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerQuery:
+    """Markers between two times, newest first. ``monitor_id``: only markers that concern it."""
+
+    monitor_id: int | None = None
+    from_: datetime | None = None
+    to: datetime | None = None
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1

@@ -9,15 +9,19 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from flask import Flask, request
+from flask import Flask, current_app, request
+from flask_babel import Babel, get_translations
 from flask_bootstrap import Bootstrap5
 from flask_login import current_user
 
+from app import i18n
 from app.checks.kinds import KINDS, kind_of, kinds_with
 from app.config import Settings
 from app.forms.monitor_choices import CONDITION_LABELS
 from app.forms.schema import why_unclear
+from app.i18n import ENGLISH
 from app.net import icmp
+from app.paths import TRANSLATIONS
 from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, is_heartbeat, mask, words_of
 from app.rules import assertions
 from app.rules.channel_values import CHANNELS
@@ -27,9 +31,7 @@ from app.version import __version__
 from app.web.frame import (
     allowing,
     assets,
-    compress,
     errors,
-    language,
     links,
     notices,
     recent,
@@ -39,7 +41,7 @@ from app.web.frame import (
     session,
     tags,
 )
-from app.web.shown import charts, looks, manuals, phases, places, times
+from app.web.shown import charts, checked, looks, manuals, places, times
 from app.web.views import blueprints
 
 
@@ -47,20 +49,20 @@ def init_app(app: Flask) -> None:
     settings: Settings = app.extensions["wakeful.settings"]
     app.jinja_environment = assets.Environment
     links.init_app(app)
-    language.init_app(app)
+    _init_language(app)
     Bootstrap5(app)
-    compress.init_app(app)  # first: functions that run after a request run last in, first out
+    assets.compress_answers(app)  # first: functions that run after a request run last in, first out
     security.init_app(app, https=settings.is_https)
     session.init_app(app)
     errors.init_app(app)
     app.before_request(_before_page)
     app.after_request(repeated.store_location)
-    app.teardown_request(language.forget)
+    app.teardown_request(_forget_language)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.globals.update(
         asset=assets.asset, url_for=links.url, cached=lru_cache(maxsize=256), once=repeated.token,
         tags_in_use=tags.in_use, path=links.path, here=links.here, full_path=links.full_path,
-        times=times, channel_value=looks.channel_value, ms=looks.ms, phases=phases.drawn,
+        times=times, channel_value=looks.channel_value, ms=looks.ms, phases=checked.phase_bar,
         strip=charts.strip, words=looks, words_of=words_of, why_unclear=why_unclear,
         CHECK_FIELDS=CHECK_FIELDS, masked=mask, standing=notices.standing, Role=Role,
         PAGE_SIZES=PAGE_SIZES, MAX_NAME=MAX_NAME, CHANNELS=CHANNELS,
@@ -87,7 +89,7 @@ def _before_page() -> Any:
     """Prepare each page, in this order. The API has another order."""
     if "api" in request.blueprints:
         return None
-    language.choose()
+    i18n.choose(None if _wanted() == ENGLISH else get_translations())
     security.bound_body()
     security.check_csrf()
     return servers.choose_server() or repeated.answer_second()
@@ -107,3 +109,33 @@ def _shared() -> dict[str, Any]:
         "servers": servers.names() if user else (),
         "server": getattr(current_store(), "name", None) if user else None,
     }
+
+
+# --- The language of a request: the first language of the browser that Wakeful is translated into,
+# or English. A folder app/translations/XX/LC_MESSAGES with a messages.mo adds a language.
+
+
+def _init_language(app: Flask) -> None:
+    i18n.install(app.jinja_env)
+    app.jinja_env.globals["language"] = language_tag
+    app.config.setdefault("BABEL_TRANSLATION_DIRECTORIES", str(TRANSLATIONS))
+    # Otherwise Flask-Babel would mark translations as safe HTML; see app/i18n.py.
+    babel = Babel(app, configure_jinja=False, default_locale=ENGLISH, locale_selector=_wanted)
+    with app.app_context():
+        offered = {ENGLISH, *map(str, babel.list_translations())}
+    app.config["LANGUAGES"] = sorted(offered)
+
+
+def _wanted() -> str:
+    offered = current_app.config["LANGUAGES"]
+    return request.accept_languages.best_match(offered, ENGLISH) or ENGLISH
+
+
+def language_tag() -> str:
+    """The language of this request, for the ``lang`` attribute."""
+    return _wanted().replace("_", "-")
+
+
+def _forget_language(_fault: BaseException | None) -> None:
+    """Reset the language, because the same thread then answers the API in English."""
+    i18n.choose(None)

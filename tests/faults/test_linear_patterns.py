@@ -39,9 +39,9 @@ LINEAR_ANYWAY = {
     "app.web.shown.manuals _plain": "reads manuals of our own",
     "app.web.shown.timeline _DURATION": "begins once in a number, because of what must not precede",
     "app.rules.masking spellings": "is put together of characters that it reads once",
-    "app.rules.shared_cause _SEVERAL": "reads MAX_CAUSE characters",
-    "app.rules.shared_cause _VARIES": "reads MAX_CAUSE characters",
-    "app.rules.shared_cause sentence_without": "reads MAX_CAUSE characters",
+    "app.rules.causes _SEVERAL": "reads MAX_CAUSE characters",
+    "app.rules.causes _VARIES": "reads MAX_CAUSE characters",
+    "app.rules.causes sentence_without": "reads MAX_CAUSE characters",
     "app.rules.time _AMOUNT": "reads MAX_DURATION characters",
     "app.rules.url _AUTHORITY": "fails at the first two characters or not at all",
 }

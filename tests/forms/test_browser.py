@@ -13,8 +13,8 @@ from flask import Flask
 from app.errors import Invalid
 from app.forms.browser import BrowserCheckForm, BrowserMonitorForm, browser
 from app.forms.monitor import ADDED_FIELDS, MonitorForm
+from app.forms.resources import WindowForm
 from app.forms.schema import bind
-from app.forms.window import WindowForm
 from app.records import INTERVALS, MaintenanceWindow, Monitor, Pair
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -17,8 +17,8 @@ from app.forms.queries import (
     list_query,
     page_query,
 )
+from app.forms.resources import WindowForm
 from app.forms.schema import FormContext, bind, overlay
-from app.forms.window import WindowForm
 from app.records import DeliveryQuery, Incident, IncidentQuery, MonitorQuery, PageQuery, ResultQuery
 
 NOW = FormContext(now=datetime(2026, 6, 15, 12, tzinfo=UTC))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.records import Incident, MonitorRef
-from app.rules.shared_cause import sentence_without, shared_cause
+from app.rules.causes import sentence_without, shared_cause
 
 AT = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 REFUSED = "The connection was refused by {} port {}: nothing listens there."

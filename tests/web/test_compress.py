@@ -6,7 +6,7 @@ import json
 import pytest
 from flask import send_from_directory
 
-from app.web.frame import compress
+from app.web.frame import assets
 from tests.factories import make_incident, make_key, make_monitor
 
 GZIP = {"Accept-Encoding": "gzip, br"}
@@ -18,7 +18,7 @@ def test_a_file_is_closed_before_anything_is_sent(app, name):
     with app.test_request_context(headers={"Accept-Encoding": "gzip"}):
         answer = send_from_directory(app.static_folder, name)
         file = answer.response.file
-        compress._compress(answer)
+        assets._compress(answer)
         assert file.closed
         assert answer.get_data()
         answer.close()

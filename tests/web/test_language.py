@@ -2,9 +2,8 @@
 
 import pytest
 
-from app import create_app
+from app import create_app, web
 from app.rules.text import REQUIRED
-from app.web.frame import language
 from tests.support.german import translations
 
 GERMAN = {
@@ -24,7 +23,7 @@ GERMAN = {
 def translated(monkeypatch, tmp_path):
     """A translation into German, from before the application starts."""
     plural = {("%(num)s contact", "%(num)s contacts"): ("%(num)s Kontakt", "%(num)s Kontakte")}
-    monkeypatch.setattr(language, "TRANSLATIONS", translations(tmp_path, GERMAN | plural))
+    monkeypatch.setattr(web, "TRANSLATIONS", translations(tmp_path, GERMAN | plural))
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from app.stats.report import ALL, figures
 from app.stats.tally import Sums
 from app.stores import current_store
 from app.web.frame.tags import SUGGESTED
-from app.web.shown import paper
-from app.web.shown.paper import plain
+from app.web.shown import report
+from app.web.shown.report import plain
 from tests.factories import keep_results, make_incident, make_monitor, now
 from tests.support.store import store_of
 
@@ -172,7 +172,7 @@ def test_the_pdf_has_what_the_page_has(app, viewer):
 
 def test_without_the_library_there_is_no_link_and_a_sentence(app, viewer, monkeypatch):
     past(app)
-    monkeypatch.setattr(paper, "find_spec", lambda name: None)
+    monkeypatch.setattr(report, "find_spec", lambda name: None)
     assert "format=pdf" not in viewer.open("/reports?month=2026-10").page.text
     monkeypatch.setitem(sys.modules, "weasyprint", None)
     assert "install WeasyPrint" in viewer.open("/reports?month=2026-10&format=pdf").text

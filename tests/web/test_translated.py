@@ -22,7 +22,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from flask import Flask
 
-from app import i18n, paths
+from app import i18n, paths, web
 from app.db import db
 from app.pages import front
 from app.pages.bars import BarsCache
@@ -30,7 +30,6 @@ from app.records import PAGE_LANGUAGES, PageQuery, StartTls
 from app.rules import recurrence, zones
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
-from app.web.frame import language
 from tests.factories import PASSWORD, make_monitor
 from tests.support.sentences import READ_ATTRIBUTES
 from tests.web import gallery, scene
@@ -88,7 +87,7 @@ def living(
     """An installation that has been running for months, what its paths need, and its data."""
     folder = tmp_path_factory.mktemp("translated")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(language, "TRANSLATIONS", translations)
+        patch.setattr(web, "TRANSLATIONS", translations)
         patch.setattr(front, "BARS", BarsCache())
         app, names = gallery.open_living(folder, sqlite_template, tmp_path_factory)
         yield app, names, _data(folder / "wakeful.db")
@@ -311,7 +310,7 @@ def admin(
 ) -> Iterator[Visitor]:
     """An admin with the made-up language, and two monitors."""
     shutil.copyfile(sqlite_template, tmp_path / "wakeful.db")
-    monkeypatch.setattr(language, "TRANSLATIONS", translations)
+    monkeypatch.setattr(web, "TRANSLATIONS", translations)
     app = gallery.open_app(tmp_path)
     gallery.people(app)
     make_monitor(app, name="Kiosk")

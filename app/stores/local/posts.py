@@ -41,8 +41,8 @@ from app.records import (
     PostTemplate,
     PostUpdate,
 )
+from app.rules import causes
 from app.rules import posts as rules
-from app.rules import public_causes
 from app.rules.page_state import impact_of
 from app.rules.posts import folded
 from app.rules.text import TAKEN
@@ -162,7 +162,7 @@ class LocalPosts(LocalPart, base.Posts):
         row = db.session.execute(shown).one_or_none()
         if row is None:
             raise NotFound("incident", incident_id, NO_INCIDENT_HERE)
-        text = public_causes.draft(
+        text = causes.draft(
             [row.name or row.own_name],
             row.cause_code,
             row.started_at,

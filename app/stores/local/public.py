@@ -58,9 +58,9 @@ from app.records import (
     StatusPage,
     Visibility,
 )
+from app.rules.causes import public_cause
 from app.rules.natural import natural_key
 from app.rules.page_state import page_link, page_state, stated, worst
-from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
 from app.stats.cover import overlap

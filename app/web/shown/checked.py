@@ -1,11 +1,34 @@
-"""The result of a check on request, in words."""
+"""A check for pages: its result in words, its phases as a bar, and the assertions that the monitor
+form offers after it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from markupsafe import Markup, escape
+
+from app.checks.kinds import Kind
 from app.i18n import _, _n
-from app.records import DEFAULT_PLACES, CheckedNow, Monitor, PlaceChecked, Result, Verdict
+from app.records import (
+    DEFAULT_PLACES,
+    MASK,
+    PHASES,
+    Assertion,
+    AssertionOp,
+    AssertionSource,
+    CheckedNow,
+    Monitor,
+    Outcome,
+    PlaceChecked,
+    Result,
+    Verdict,
+)
+from app.rules.assertions import faults
+from app.rules.bounded import parsed, spelled
+from app.rules.what_changed import phase_words
 from app.web.shown import looks, places
 
 # A message to the next page is in a cookie, and browsers keep 4 KB.
@@ -89,3 +112,80 @@ def _outcome(result: Result) -> str:
     if result.response_time is not None:
         word = _("%(state)s in %(time)s", state=word, time=looks.ms(result.response_time))
     return f"{word}: {result.cause}" if result.cause else word
+
+
+def phase_bar(spent: Mapping[str, int | None], kind: Kind | None = None) -> Markup:
+    """The time that a check spent in each phase, as a bar and a list of figures. ``spent``: ms by
+    phase. ``kind``: only the phases of this kind are listed; None: all phases.
+
+    This is not a macro, which would take ten times as long: a list of checks has one in each row.
+    """
+    total = sum(spent.get(name) or 0 for name in PHASES)
+    bar = ""
+    x = 0.0
+    for name in PHASES if total else ():
+        if width := 100 * (spent.get(name) or 0) / total:
+            bar += f'<rect class="phase-{name}" x="{x:.2f}" y="0" width="{width:.2f}" height="6"/>'
+            x += width
+    if bar:
+        bar = (
+            '<svg class="phase-bar" viewBox="0 0 100 6" preserveAspectRatio="none"'
+            f' aria-hidden="true">{bar}</svg>'
+        )
+    words = phase_words(kind.phases if kind else PHASES, spent)
+    figures = "".join(
+        '<div><dt><svg class="swatch" viewBox="0 0 8 8" aria-hidden="true">'
+        f'<rect class="phase-{name}" width="8" height="8" rx="2"/></svg>'
+        f'{escape(word[:1].upper() + word[1:])}</dt><dd class="num">'
+        f"{looks.ms(spent.get(name))}</dd></div>"
+        for name, word in words.items()
+    )
+    return Markup(f'{bar}<dl class="phases">{figures}</dl>')  # noqa: S704 - words are escaped
+
+
+# --- Assertions, made from the answer; a click adds the row ---------------------------------------
+
+_MAX_MEMBERS = 8  # of the JSON
+_MAX_VALUE = 80  # characters
+# The headers that are offered: others differ with each answer, or are not worth an assertion.
+_HEADERS = ("content-type", "cache-control", "x-cache", "server", "location")
+
+
+def offers(outcome: Outcome) -> dict[str, Assertion]:
+    """Assertions on the status, the members of the JSON, and the headers of the answer, by the
+    value of their button.
+    """
+    rows = [row for row in _assertions(outcome) if _fits(row)]
+    return {json.dumps([row.source, row.property, row.op, row.value]): row for row in rows}
+
+
+def _assertions(outcome: Outcome) -> Iterator[Assertion]:
+    status, evidence = outcome.result.status_code, outcome.evidence or {}
+    if status is not None:
+        yield Assertion(AssertionSource.STATUS, None, AssertionOp.EQ, str(status))
+    for name, value in _members(evidence):
+        path = f"$.{name}" if name.isidentifier() else f"$[{json.dumps(name)}]"
+        if isinstance(value, list | dict):
+            yield Assertion(AssertionSource.JSON, path, AssertionOp.NOT_EMPTY)
+        else:
+            plain = value if isinstance(value, str) else spelled(value)
+            yield Assertion(AssertionSource.JSON, path, AssertionOp.EQ, plain)
+    for name, value in evidence.get("headers") or ():
+        if name.lower() in _HEADERS:
+            yield Assertion(AssertionSource.HEADER, name, AssertionOp.EQ, value)
+
+
+def _members(evidence: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
+    if evidence.get("body_cut"):
+        return ()
+    try:
+        document = parsed(evidence.get("body") or "")
+    except ValueError:
+        return ()
+    return list(document.items())[:_MAX_MEMBERS] if isinstance(document, dict) else ()
+
+
+def _fits(row: Assertion) -> bool:
+    value = row.value or ""
+    is_shown = not row.looks_secret() and MASK not in value and len(value) <= _MAX_VALUE
+    return is_shown and not faults(row)

@@ -27,7 +27,7 @@ from app.records import (
     MonitorStatus,
     Sort,
 )
-from app.rules.shared_cause import shared_cause
+from app.rules.causes import shared_cause
 from app.stores import current_access, current_store
 from app.stores.health import cannot_write
 from app.web.frame import fragments, servers

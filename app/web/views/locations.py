@@ -12,8 +12,8 @@ from werkzeug.wrappers import Response
 
 from app.errors import Conflict
 from app.forms.browser import BrowserForm, browser
-from app.forms.location import LocationForm
 from app.forms.queries import page_query
+from app.forms.resources import LocationForm
 from app.i18n import _
 from app.records import (
     DEFAULT_PLACE,

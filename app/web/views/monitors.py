@@ -48,7 +48,6 @@ from app.web.shown import (
     checked,
     form_sums,
     monitor_rows,
-    offered,
     planned,
     statistics,
     times,
@@ -338,9 +337,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         form, left_out = self.form, None
         if LOCATIONS in form:
             left_out = checked.left_out(outcome.result, form.locations.data or ())
-        offers = offered.offered(outcome) if "assertions" in form else ()
-        value = offered.button_value
-        return {"outcome": outcome, "offers": offers, "offer_value": value, "left_out": left_out}
+        offers = checked.offers(outcome) if "assertions" in form else {}
+        return {"outcome": outcome, "offers": offers, "left_out": left_out}
 
     def outcome(self, **shown: Any) -> Response:
         page = render_template("monitors/_test.html", form=self.form, tested=True, **shown)

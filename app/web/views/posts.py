@@ -1,4 +1,5 @@
-"""The posts of a status page: write, draft from an incident, update, correct, delete."""
+"""The posts of a status page: write, draft from an incident, update, correct, delete. The templates
+of posts, which are for every status page: list, new, edit, delete."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from werkzeug.wrappers import Response
 
 from app.errors import NotFound
 from app.forms.browser import BrowserForm, browser
-from app.forms.post import PostForm, PostUpdateForm
+from app.forms.post import PostForm, PostTemplateForm, PostUpdateForm
+from app.forms.queries import page_query
 from app.i18n import N_, _
 from app.records import (
     MAINTENANCE_STATES,
@@ -27,7 +29,7 @@ from app.rules import posts
 from app.rules.page_state import IMPACT, POST
 from app.rules.text import record_id
 from app.stores import current_store
-from app.web.frame import choices, servers
+from app.web.frame import choices, links, servers
 from app.web.frame.editing import Editing
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.shown import times
@@ -70,13 +72,14 @@ def _is_state(state: str) -> bool:
 
 
 def _offer(form: BrowserForm, maintenance: bool) -> None:
-    """Offer the states of maintenance, or those of an incident, in the words that the public
-    reads.
-    """
+    """Offer the states of maintenance, or those of an incident."""
     form.state.leave_out(*(INCIDENT_STATES if maintenance else MAINTENANCE_STATES))
-    form.state.choices = [
-        (state, POST[PostState(state)].word) for state, _label in form.state.choices
-    ]
+    _put_into_words(form)
+
+
+def _put_into_words(form: BrowserForm) -> None:
+    """Show the states in the words that the public reads."""
+    form.state.choices = [(state, POST[state].word) for state, _label in form.state.choices]
 
 
 # --- Write and correct ----------------------------------------------------------------------------
@@ -306,3 +309,34 @@ def add_update(page_id: int, id: int) -> Response:
 
 
 UpdateEditing.register(blueprint, correct_update="/<int:id>/updates/<int:update_id>")
+
+
+# --- Templates ------------------------------------------------------------------------------------
+
+templates_blueprint = guarded("post_templates", __name__, "/status-pages/templates")
+
+
+@templates_blueprint.get("")
+def index() -> str:
+    servers.refuse_bare()
+    listed = current_store().post_templates.list(page_query(links.pairs()))
+    return render_template("post_templates/index.html", page=listed, built_in=posts.built_in())
+
+
+class PostTemplateEditing(Editing[PostTemplate, BrowserForm]):
+    collection, template, subject = "post_templates", "post_templates/form.html", "template"
+    delete_button = N_("Delete this template")
+    deletion = N_("Posts that were started from it do not change. This cannot be undone.")
+
+    def stand_in(self, id: int) -> PostTemplate:
+        name = request.form.get("name") or _("Template %(id)s", id=id)
+        return PostTemplate(id, name, "", PostState.INVESTIGATING, "")
+
+    def bind(self) -> BrowserForm:
+        first = None if self.record else {"state": PostState.INVESTIGATING}
+        form = browser(PostTemplateForm)(record=self.record, data=first)
+        _put_into_words(form)
+        return form
+
+
+PostTemplateEditing.register(templates_blueprint)

@@ -22,10 +22,9 @@ from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery
 from app.stores import current_store
 from app.web.frame import tags
 from app.web.frame.session import guarded
-from app.web.shown import paper, report
+from app.web.shown import report
 from app.web.shown.months import Month
-from app.web.shown.paper import plain
-from app.web.shown.report import Report
+from app.web.shown.report import Report, plain
 
 blueprint = guarded("reports", __name__, "/reports")
 
@@ -53,7 +52,7 @@ def show() -> Response | str:
         raise Invalid({"format": [_("Choose html or pdf.")]})
     availability = report.requested()
     if request.args.get("format") == "pdf":
-        made = paper.pdf(availability, current_user.person.email)
+        made = report.pdf(availability, current_user.person.email)
         return _file(made, f"{availability.file_name}.pdf", "application/pdf")
     return render_template(
         "reports/show.html",
@@ -65,7 +64,7 @@ def show() -> Response | str:
         mails=current_store().report_mails.list(PageQuery(per_page=MAILS_SHOWN)).items,
         counts=tags.counts() or {},
         contacts=current_store().contacts.names(),
-        pdf=_address(".show", availability, format="pdf") if paper.available() else None,
+        pdf=_address(".show", availability, format="pdf") if report.can_make_pdf() else None,
     )
 
 

@@ -34,7 +34,7 @@ from app.web.frame.editing import DeleteForm
 from app.web.frame.session import Answer, guarded, needs
 from app.web.shown import page_lines
 from app.web.shown.page_lines import names_on
-from app.web.shown.paper import plain
+from app.web.shown.report import plain
 
 blueprint = guarded("status_pages", __name__, "/status-pages")
 

@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 
 from app.forms.browser import BrowserForm
 from app.forms.fields import Options
-from app.forms.window import WindowForm
+from app.forms.resources import WindowForm
 from app.i18n import N_, _
 from app.records import MAX_SEARCH, MaintenanceWindow, MonitorRef
 from app.rules import recurrence

@@ -1,4 +1,5 @@
-"""The sentence for the public for each cause code, and the draft of a post about an incident. Pure.
+"""Causes of incidents: the sentence for the public for each cause code, the draft of a post about
+an incident, and the cause that several incidents share. Pure.
 
 The cause that people with an account read may contain hosts, addresses, URLs, texts to find and
 parts of an answer. The public must not see them.
@@ -6,11 +7,13 @@ parts of an answer. The public must not see them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from app.i18n import N_, _, _n, listed
-from app.records import Cause, PostState
+from app.records import Cause, Incident, PostState
 from app.rules.figures import zoned_moment
 from app.rules.time import zone_of
 
@@ -101,3 +104,43 @@ def _title(names: Sequence[str]) -> str:
 
 def _cut(name: str) -> str:
     return name if len(name) <= 70 else f"{name[:69].rstrip()}…"
+
+
+# --- Incidents with a shared cause: home shows them as one card, which people acknowledge as one --
+#
+# The code alone is not enough: two monitors with a missing text may look for different texts. The
+# sentences are not equal either: if a switch fails, each sentence names another host. So incidents
+# share a cause if their codes are equal, and their sentences are equal without the host, addresses,
+# ports, times and sizes of the monitor.
+
+SAME = "…"  # in place of the monitor's host, addresses and figures
+_ADDRESS = r"\[?(?:[0-9a-f]{0,4}:){2,7}(?:[0-9a-f]{1,4}|[0-9.]+)?\]?"  # of IPv6
+_FIGURE = r"\d[\d.,:]*(?<![.,:])"  # also an IPv4 address, and a time of day
+_VARIES = re.compile(rf"(?<![\w…])(?:{_ADDRESS}|{_FIGURE})(?!\w)", re.IGNORECASE)
+_SEVERAL = re.compile(rf"{SAME}(?:, {SAME})+")  # a host may have several addresses
+
+
+def shared_cause(incident: Incident) -> tuple[str, str, str] | None:
+    """The key of the shared cause: severity, code and sentence. None for an incident that shares
+    its cause with no other, such as one that a person has written.
+    """
+    if not incident.cause_code or not incident.cause:
+        return None
+    url = incident.monitor.url if incident.monitor else ""
+    return incident.severity, incident.cause_code, sentence_without(incident.cause, url)
+
+
+def sentence_without(cause: str, url: str) -> str:
+    """The sentence of a cause without the host, addresses and figures of the monitor."""
+    if host := _host(url):
+        cause = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", SAME, cause, flags=re.IGNORECASE)
+    return _SEVERAL.sub(SAME, _VARIES.sub(SAME, cause))
+
+
+def _host(url: str) -> str:
+    """The host of a URL; of ``dns:example.com``, the name."""
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or parts.path
+    except ValueError:
+        return ""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.records import MAX_NAME, MAX_POST_BODY, Cause, PostState
-from app.rules.public_causes import SENTENCES, UNKNOWN_CAUSE, draft, public_cause
+from app.rules.causes import SENTENCES, UNKNOWN_CAUSE, draft, public_cause
 
 AT = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 
