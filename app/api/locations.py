@@ -14,8 +14,8 @@ from app.records.resources import LOCATIONS
 def _check_scope(call: Call, place: Place | None) -> None:
     """Raises Denied, before the fields are judged. ``place``: the stored place."""
     sent = dict(call.body.pairs())
-    before = place.carrier if place else None
-    if "carrier" in sent and needs_admin(sent["carrier"] or Carrier.LOCAL, before):
+    present = place.carrier if place else None
+    if "carrier" in sent and needs_admin(sent["carrier"] or Carrier.LOCAL, present):
         call.require(Scope.ADMIN)
 
 

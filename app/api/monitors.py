@@ -80,7 +80,7 @@ def check(call: Call) -> Response:
     silent, nothing is checked, and the answer is 409. If no result comes, it is 503; one that comes
     later is among the monitor's results. Who asks while a place still has to bring its result gets
     that one too, and a new one of each place that has brought it already, unless that was
-    parameters within the last second. If two wait for other places of this monitor already, it is
+    asked for within the last second. If two wait for other places of this monitor already, it is
     429. The server checks a paused monitor itself; that does not count.
     """
     return record_answer(json_of(call.store.checks.run(call.id)))

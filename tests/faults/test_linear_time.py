@@ -278,7 +278,7 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("remote: capitals of a name", remote_record, times("aA"), 60_000),
     ("remote: brackets of a mask", remote_record, times("[<(hidden "), 60_000),
     ("remote: a field's path", remote_fault, times("a/[A."), 60_000),
-    ("remote: a cron line", recurrence.repeat_fault, times("1,"), 30_000),
+    ("remote: a cron line", recurrence.is_repeat, times("1,"), 30_000),
     ("api: names", api_form, times("alerts[1][key]=a&"), 100_000),
     ("api: indices", api_form,
      lambda n: "&".join(f"tags[{'0' * (k % 50)}{k}]=a" for k in range(n // 50)), 100_000),

@@ -13,12 +13,13 @@ from app.records import MaintenanceWindow
 from app.rules.quiet_hours import QuietHours
 from app.rules.recurrence import (
     applies_to,
+    check_repeat,
     covers,
     in_maintenance,
     next_occurrences,
     occurrences_between,
-    repeat_fault,
 )
+from app.rules.text import fault_of
 
 
 def at(text):
@@ -228,7 +229,7 @@ def test_the_calendar_of_a_month_has_the_windows_that_overlap_it():
     ],
 )
 def test_a_repeat_is_a_word_or_a_cron_line(repeat, good):
-    fault = repeat_fault(repeat)
+    fault = fault_of(lambda: check_repeat(repeat))
     assert (fault is None) is good
     assert fault is None or "cron expression such as" in fault
 

@@ -116,7 +116,7 @@ def test_a_channel_that_gave_up_is_named_until_it_delivers_again_or_nobody_has_i
         with app.test_request_context("/"):
             return [
                 f"{channel_label(delivery.channel)} {delivery.target} {delivery.reason}"
-                for delivery in failed_channels().deliveries
+                for delivery in failed_channels()[0]
             ]
 
     def failed(hours: float, **fields: Any) -> int:

@@ -22,7 +22,7 @@ from app.records import (
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
 from app.web.frame.session import SAFE_METHODS
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.store_errors import NOT_TAKEN, if_answered
 
 T = TypeVar("T")
 MAX = 500  # with more monitors, people use the button on a monitor's page instead
@@ -130,10 +130,7 @@ def channels_not_set_up(form: BrowserForm | None = None) -> Mapping[str, str]:
     """
     if form is not None and form.unanswered:
         return {}
-    try:
-        return current_store().channels.not_set_up()
-    except NOT_TAKEN:
-        return {}
+    return if_answered(lambda: current_store().channels.not_set_up(), {})
 
 
 def contact_choices(
@@ -148,12 +145,8 @@ def _notes(not_set_up: Mapping[str, str]) -> Mapping[str, str]:
     """A note for each contact with channels that are not set up."""
     if not not_set_up:
         return {}
-    try:
-        stored = current_store().contacts.list(PageQuery(per_page=MAX_CONTACTS)).items
-    except NOT_TAKEN:
-        return {}
-    notes = {}
-    for contact in stored:
+    query, notes = PageQuery(per_page=MAX_CONTACTS), {}
+    for contact in if_answered(lambda: current_store().contacts.list(query).items, ()):
         used = dict.fromkeys(pair.key for pair in contact.channels)
         if labels := [_(CHANNELS[Channel(key)].label) for key in used if key in not_set_up]:
             notes[contact.name] = _n(

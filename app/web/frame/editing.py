@@ -62,6 +62,7 @@ class Editing(Generic[R, F]):
     delete_title, delete_button = N_("Delete %(name)s?"), N_("Delete")
     deleted = N_("%(name)s deleted.")
     by_tag = ""  # the field whose tags choose monitors
+    conflict_field = ""  # the field beside which a conflict is shown; empty: above the fields
 
     form: F
     record: R | None = None
@@ -148,6 +149,10 @@ class Editing(Generic[R, F]):
     def refuse(self, fault: WakefulError) -> Response:
         if isinstance(fault, Invalid):
             show_errors(self.form, fault)
+            return self.page(422)
+        if isinstance(fault, Conflict) and self.conflict_field:
+            field: Any = self.form[self.conflict_field]
+            field.add_fault(str(fault))
             return self.page(422)
         return self.page(show_failure(self.form, fault))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Denied, NotFound, Throttled, Unavailable, Unsupported, WakefulError
@@ -41,6 +44,20 @@ def wait(fault: Unavailable) -> str:
     if database_away() or not fault.retry_after:
         return ""
     return _("It asked for a pause of %(span)s.", span=times.span(fault.retry_after))
+
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+def if_answered(question: Callable[[], T], otherwise: D) -> T | D:
+    """The answer of the store; ``otherwise`` if there is none, because a page must not fail for one
+    of its parts.
+    """
+    try:
+        return question()
+    except WakefulError:
+        return otherwise
 
 
 def too_often(fault: Throttled) -> str:

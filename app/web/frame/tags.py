@@ -9,7 +9,7 @@ from flask import g
 from app.i18n import _, _n
 from app.rules.natural import natural_key
 from app.stores import current_store
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.store_errors import if_answered
 
 SUGGESTED = 50  # the most frequent tags
 
@@ -17,10 +17,7 @@ SUGGESTED = 50  # the most frequent tags
 def counts() -> Mapping[str, int] | None:
     """How many monitors have each tag; None if the store cannot tell. Read once a request."""
     if "tag_counts" not in g:
-        try:
-            g.tag_counts = current_store().monitors.tag_counts()
-        except NOT_TAKEN:  # a form must not fail for its suggestions
-            g.tag_counts = None
+        g.tag_counts = if_answered(lambda: current_store().monitors.tag_counts(), None)
     by_tag: Mapping[str, int] | None = g.tag_counts
     return by_tag
 

@@ -62,12 +62,6 @@ class ManualSection:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SearchHit:
-    section: ManualSection
-    excerpt: Markup
-
-
 def of_page(endpoint: str | None, blueprint: str | None) -> str | None:
     """The address below /docs of the manual for a page of the dashboard; None if there is none."""
     return HELP.get(endpoint or "", HELP.get(blueprint or ""))
@@ -231,9 +225,9 @@ def slug(heading: str) -> str:
 # --- Search ---------------------------------------------------------------------------------------
 
 
-def search(query: str, more: Iterable[ManualSection] = ()) -> list[SearchHit]:
+def search(query: str, more: Iterable[ManualSection] = ()) -> list[tuple[ManualSection, Markup]]:
     """The sections of all manuals, and of ``more``, that contain more than half of the words of
-    ``query``. Those with the most words in their headings come first.
+    ``query``, each with an excerpt. Those with the most words in their headings come first.
     """
     words = [word for part in query.casefold().split() if (word := part.strip("?!.,;:'\"()"))]
     words = ([word for word in words if word not in _FILLERS] or words)[:MAX_WORDS]
@@ -250,7 +244,7 @@ def search(query: str, more: Iterable[ManualSection] = ()) -> list[SearchHit]:
         if anywhere * 2 > len(patterns):
             ranked.append((-in_headings, -in_heading, -anywhere, order, section))
     return [
-        SearchHit(section, _excerpt(section.text, patterns))
+        (section, _excerpt(section.text, patterns))
         for *_ranks, section in sorted(ranked)[:MAX_HITS]
     ]
 

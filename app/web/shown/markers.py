@@ -22,14 +22,6 @@ from app.web.frame import servers
 MAX_MARKERS = 50  # on one chart: more lines would hide it
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierMarker:
-    """A marker before an incident. ``length``: between them, in words."""
-
-    marker: Marker
-    length: str
-
-
 def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]:
     """The newest markers that concern a monitor, oldest first."""
     if end < begin or not servers.is_whole():
@@ -39,12 +31,14 @@ def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]
     return [marker for marker in listed if begin <= marker.time <= end]
 
 
-def shortly_before(incident: Incident, markers: Sequence[Marker]) -> list[EarlierMarker]:
-    """The markers of the hour before an incident, the nearest first."""
+def shortly_before(incident: Incident, markers: Sequence[Marker]) -> list[tuple[Marker, str]]:
+    """The markers of the hour before an incident, the nearest first, each with the time between
+    them in words.
+    """
     since = incident.started_at - LIKELY_CAUSE_WITHIN
     near = [marker for marker in markers if since <= marker.time <= incident.started_at]
     return [
-        EarlierMarker(marker, about((incident.started_at - marker.time).total_seconds()))
+        (marker, about((incident.started_at - marker.time).total_seconds()))
         for marker in near[: -MAX_MARKERS_NAMED - 1 : -1]
     ]
 
@@ -136,19 +130,11 @@ SLOWER = N_("%(percent)s%% slower since %(names)s")
 FASTER = N_("%(percent)s%% faster since %(names)s")
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSince:
-    """``text``: such as ``38% slower since Release 2.1: first byte``. ``figures``: the medians."""
-
-    text: str
-    figures: str
-
-
 def changes_since(
     markers: Sequence[Marker], buckets: Sequence[Bucket], phases: Mapping[str, str]
-) -> list[ChangeSince]:
-    """The changes since the markers of a chart, which are in order; the newest first. ``phases``:
-    their labels.
+) -> list[tuple[str, str]]:
+    """The changes since the markers of a chart, which are in order; the newest first: such as ``38%
+    slower since Release 2.1: first byte``, and the medians. ``phases``: their labels.
     """
     if not markers:
         return []
@@ -159,7 +145,9 @@ def changes_since(
     ]
 
 
-def _since(names: Sequence[str], changed: ResponseChange, phases: Mapping[str, str]) -> ChangeSince:
+def _since(
+    names: Sequence[str], changed: ResponseChange, phases: Mapping[str, str]
+) -> tuple[str, str]:
     text = _(
         SLOWER if changed.percent > 0 else FASTER,
         percent=f"{abs(changed.percent):,}",
@@ -174,7 +162,7 @@ def _since(names: Sequence[str], changed: ResponseChange, phases: Mapping[str, s
         before=old,
         length=span(changed.length.total_seconds()),
     )
-    return ChangeSince(text, figures)
+    return text, figures
 
 
 def _some(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from flask import g
 from app.i18n import N_, _
 from app.records import DELETED_LOCATION, Monitor, Result
 from app.stores import current_store
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.store_errors import if_answered
 
 DELETED = N_("Deleted place")
 
@@ -22,16 +22,9 @@ def titles() -> Mapping[str, str]:
     them: pages then show the names.
     """
     if "place_titles" not in g:
-        g.place_titles = _listed()
+        g.place_titles = if_answered(lambda: current_store().monitors.locations(), {})
     names: Mapping[str, str] = g.place_titles
     return names
-
-
-def _listed() -> Mapping[str, str]:
-    try:
-        return current_store().monitors.locations()
-    except NOT_TAKEN:
-        return {}
 
 
 def choose_from(names: Collection[str]) -> None:

@@ -7,16 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from itertools import islice
 
-from app.errors import WakefulError
 from app.records import MaintenanceWindow, Monitor, PageQuery
 from app.rules import recurrence
 from app.rules.time import next_change, zone_of
 from app.stores import current_store
 from app.web.frame import servers
+from app.web.frame.store_errors import if_answered
 from app.web.shown import times
 
-PAGE, PAGES = 100, 5  # windows in the list and the calendar: the newest
+PAGE, MAX = 100, 500  # windows in the list and the calendar: the newest
 PREVIEW = 5
 CHANGE_WITHIN = timedelta(days=370)
 
@@ -73,13 +74,9 @@ def next_dates(window: MaintenanceWindow) -> list[ShownDate]:
 
 def newest() -> tuple[list[MaintenanceWindow], bool]:
     """The newest windows, and whether there are more."""
-    windows: list[MaintenanceWindow] = []
-    for number in range(1, PAGES + 1):
-        page = current_store().windows.list(PageQuery(page=number, per_page=PAGE))
-        windows += page.items
-        if number >= page.last_number:
-            return windows, False
-    return windows, True
+    listed = current_store().windows.every(PageQuery(per_page=PAGE), MAX // PAGE + 1)
+    windows = list(islice(listed, MAX + 1))
+    return windows[:MAX], len(windows) > MAX
 
 
 def planned_of(window: MaintenanceWindow) -> Planned:
@@ -114,7 +111,4 @@ def _newest_if_any() -> list[MaintenanceWindow]:
     """The windows for a page about something else, which must not fail without them; none if the
     server has none, or does not answer.
     """
-    try:
-        return newest()[0] if servers.is_whole() else []
-    except WakefulError:
-        return []
+    return if_answered(lambda: newest()[0] if servers.is_whole() else [], [])

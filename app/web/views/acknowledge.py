@@ -50,8 +50,8 @@ def page(token: str) -> Answer:
         return render_template("acknowledge/void.html", sentence=gone), 404
     form = AcknowledgeForm(data={"name": request.cookies.get(_cookie(), "")[:MAX_VISITOR_NAME]})
     together = _together(link)
-    done = bool(_is_waiting(incident) or together) and form.validate_on_submit()
-    if done:
+    acknowledges = bool(_is_waiting(incident) or together) and form.validate_on_submit()
+    if acknowledges:
         by = _who(link, form.name.data)
         chosen = together if ALL in request.form else [incident]
         with actors.acting_as(_actor(by)):
@@ -67,7 +67,7 @@ def page(token: str) -> Answer:
         logged_in=current_user.is_authenticated,
     )
     response = make_response(page, 422 if form.errors else 200)
-    if done:
+    if acknowledges:
         _remember(response, form.name.data)
     return response
 

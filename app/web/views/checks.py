@@ -99,25 +99,25 @@ def day(id: int, day: str) -> str:
     monitor = store.monitors.get(id)
     try:
         start = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
-        before, after = start - DAY, start + DAY
+        previous_day, next_day = start - DAY, start + DAY
     except (ValueError, OverflowError):
         raise NotFound(N_("day"), day) from None
-    query = ResultQuery(id, from_=start, to=after, per_page=PER_PAGE, page=_whole("page", 1))
+    query = ResultQuery(id, from_=start, to=next_day, per_page=PER_PAGE, page=_whole("page", 1))
     results = changes = drawn = None
-    incidents = store.incidents.overlapping(start, after, id)
+    incidents = store.incidents.overlapping(start, next_day, id)
     if not servers.is_bare():
         results = store.results.list(query)
         changes = store.results.list(replace(query, changes=True, per_page=CHANGES_SHOWN, page=1))
         if start < times.now():
-            figures_of_day = store.results.statistics_between(id, start, after)
+            figures_of_day = store.results.statistics_between(id, start, next_day)
             drawn = statistics.draw(monitor, figures_of_day, incidents)
-    figures = store.results.report([id], start, after) if servers.is_whole() else {}
+    figures = store.results.report([id], start, next_day) if servers.is_whole() else {}
     return render_template(
         "monitors/day.html",
         monitor=monitor,
         start=start,
-        before=before,
-        after=after if after <= times.now() else None,
+        previous_day=previous_day,
+        next_day=next_day if next_day <= times.now() else None,
         incidents=incidents,
         drawn=drawn,
         changes=changes,

@@ -31,7 +31,7 @@ from app.stores import current_settings, current_store
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.editing import Editing, faults_shown, form_page
 from app.web.frame.session import Answer, guarded
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.store_errors import if_answered
 from app.web.shown import times
 from app.web.views import channel_tests
 from app.web.views.deliveries import names_of
@@ -138,20 +138,15 @@ def delete(id: int) -> Answer:
 shared_channels_blueprint = guarded("shared_channels", __name__, "/contacts")
 
 
-def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
+def offer(monitor: Monitor, old_alerts: Sequence[Pair]) -> None:
     """After a monitor is saved, offer to make a contact of new channels that other monitors have
-    too. It does nothing if the store does not answer. ``before``: the alerts before the change.
+    too. It does nothing if the store does not answer. ``old_alerts``: of the monitor as it was.
     """
-    own = alerts_without_contacts(monitor.alerts)
-    if not set(own) - set(before):
-        return
-    try:
-        shared = current_store().contacts.shared(monitor.id)
-    except NOT_TAKEN:
-        return
-    for channel in shared:
-        if channel.place < len(own) and own[channel.place] not in before:
-            _offer(monitor, channel)
+    channels = alerts_without_contacts(monitor.alerts)
+    if set(channels) - set(old_alerts):
+        for shared in if_answered(lambda: current_store().contacts.shared(monitor.id), ()):
+            if shared.place < len(channels) and channels[shared.place] not in old_alerts:
+                _offer(monitor, shared)
 
 
 def _offer(monitor: Monitor, channel: SharedChannel) -> None:

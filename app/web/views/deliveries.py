@@ -5,14 +5,13 @@ those on hold. Also the notices on undelivered messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from flask import flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import WakefulError
 from app.forms.queries import DeliveryQueryForm
 from app.i18n import N_, _, _n
 from app.records import (
@@ -29,6 +28,7 @@ from app.rules.unreadable import ENTER_ALERTS_AGAIN
 from app.stores import current_store
 from app.web.frame import fragments, links, remembered, servers, session
 from app.web.frame.session import guarded
+from app.web.frame.store_errors import if_answered
 from app.web.shown import times
 
 blueprint = guarded("deliveries", __name__, "/deliveries")
@@ -99,17 +99,11 @@ def _redirect_with(delivery: Delivery, notice: str) -> Response:
     return redirect(session.safe_next(back) if back else url_for(".show", id=delivery.id))
 
 
-@dataclass(frozen=True, slots=True)
-class UndeliveredMessages:
-    """The messages of a notice on the dashboard, the newest first, and the names of their
-    monitors.
-    """
-
-    deliveries: Sequence[Delivery] = ()
-    names: Mapping[int, str] = field(default_factory=dict)
+# The messages of a notice on the dashboard, the newest first, and the names of their monitors.
+Undelivered = tuple[Sequence[Delivery], Mapping[int, str]]
 
 
-def failed_channels(unreached: Sequence[UnreachedIncident] = ()) -> UndeliveredMessages:
+def failed_channels(unreached: Sequence[UnreachedIncident] = ()) -> Undelivered:
     """The last message of each channel that was given up and has delivered nothing since, without
     the channels in ``unreached``.
     """
@@ -123,20 +117,17 @@ def _channel(delivery: Delivery) -> tuple[str, str | None]:
     return delivery.channel, delivery.target
 
 
-def lost_messages() -> UndeliveredMessages:
+def lost_messages() -> Undelivered:
     """Messages that were not sent and will not be."""
     return _undelivered(lambda: current_store().channels.lost())
 
 
-def _undelivered(question: Callable[[], Sequence[Delivery]]) -> UndeliveredMessages:
-    """The messages that ``question`` returns; empty if the store does not answer, because a page
-    must not fail for a notice.
-    """
-    try:
-        deliveries = question()
-        return UndeliveredMessages(deliveries, names_of(deliveries))
-    except WakefulError:
-        return UndeliveredMessages()
+def _undelivered(question: Callable[[], Sequence[Delivery]]) -> Undelivered:
+    def named() -> Undelivered:
+        messages = question()
+        return messages, names_of(messages)
+
+    return if_answered(named, ((), {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +145,8 @@ class UnreachedIncident:
 def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
     """The open incidents that nobody has been notified of; empty if the store cannot tell."""
     waiting = [incident for incident in open_now if incident.status == IncidentStatus.UNRESOLVED]
-    try:
-        ids = [incident.id for incident in waiting]
-        by_incident = current_store().channels.unreached(ids) if ids else {}
-    except WakefulError:
-        return ()
+    ids = [incident.id for incident in waiting]
+    by_incident = if_answered(lambda: current_store().channels.unreached(ids), {}) if ids else {}
     return [
         UnreachedIncident(incident, by_incident[incident.id])
         for incident in waiting
@@ -169,10 +157,7 @@ def unreached(open_now: Sequence[Incident]) -> Sequence[UnreachedIncident]:
 def unalerted(open_now: Sequence[Incident]) -> Collection[int]:
     """The monitors of these incidents that alert nobody; empty if the store cannot tell."""
     ids = tuple({incident.monitor_id for incident in open_now})
-    try:
-        return current_store().channels.unalerted(ids) if ids else ()
-    except WakefulError:
-        return ()
+    return if_answered(lambda: current_store().channels.unalerted(ids), ()) if ids else ()
 
 
 def why_not(delivery: Delivery) -> str:
@@ -192,10 +177,7 @@ def why_not(delivery: Delivery) -> str:
 
 def monitors_without_alerts() -> Sequence[MonitorRef]:
     """The monitors that would alert nobody; empty if the store cannot tell."""
-    try:
-        return current_store().channels.unreadable_alerts()
-    except WakefulError:
-        return ()
+    return if_answered(lambda: current_store().channels.unreadable_alerts(), ())
 
 
 @blueprint.app_context_processor

@@ -180,7 +180,7 @@ class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
         " new incident opens. This cannot be undone."
     )
     deleted = N_("Incident deleted.")
-    on_bare_servers, is_read, leads = True, True, ".show"
+    on_bare_servers, is_read, leads, conflict_field = True, True, ".show", "ended_at"
 
     def stand_in(self, id: int) -> Incident:
         self.is_read = False
@@ -192,12 +192,6 @@ class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
 
     def save(self) -> Incident:
         return current_store().incidents.update(self.id or 0, self.form.fields(), by=_author())
-
-    def refuse(self, fault: WakefulError) -> Response:
-        if not isinstance(fault, Conflict):
-            return super().refuse(fault)
-        self.form.ended_at.add_fault(str(fault))
-        return self.page(422)
 
     def notice(self, record: Incident) -> str:
         return _("Incident saved.")
@@ -227,16 +221,17 @@ def acknowledge_all() -> Response:
     if form.validate():
         answers = current_store().incidents.acknowledge(form.ids.data, by=_author())
         incidents = [answer for answer in answers if isinstance(answer, Incident)]
-        done = sum(incident.acknowledged_at is not None for incident in incidents)
-        if done:
+        acknowledged = sum(incident.acknowledged_at is not None for incident in incidents)
+        if acknowledged:
             flash(
                 _n("%(num)s incident acknowledged. Others can see that you are on it.",
-                   "%(num)s incidents acknowledged. Others can see that you are on it.", done),
+                   "%(num)s incidents acknowledged. Others can see that you are on it.",
+                   acknowledged),
                 "success",
             )  # fmt: skip
         if over := len(answers) - len(incidents):
             flash(_n("%(num)s was over already.", "%(num)s were over already.", over), "info")
-        if done < len(incidents):
+        if acknowledged < len(incidents):
             flash(_(NOT_TAKEN_UP), "warning")
     return redirect(url_for("home.show"))
 

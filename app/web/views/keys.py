@@ -4,9 +4,8 @@ an editor can. An editor manages their own keys, an admin those of everybody.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from datetime import datetime
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from flask import request, url_for
@@ -59,15 +58,6 @@ class KeyMaking(Editing[tuple[ApiKey, str], KeyForm]):
         return {"keys": current_access().keys.all(), "manages": partial(manages, person)}
 
 
-@dataclass(frozen=True, slots=True)
-class KeyDetails:
-    """The fields of a key that its form shows."""
-
-    name: str
-    expires_at: datetime | None = None
-    networks: str = ""
-
-
 class KeyEditing(Editing[ApiKey, KeyEditForm]):
     """``id`` is the prefix of the key."""
 
@@ -83,12 +73,14 @@ class KeyEditing(Editing[ApiKey, KeyEditForm]):
         return KeyEditForm(zone=times.zone(), record=self.details)
 
     @property
-    def details(self) -> KeyDetails:
+    def details(self) -> SimpleNamespace:
+        """The fields of the key that its form shows."""
         key = self.record or self.load()
-        return KeyDetails(key.name, key.expires_at, ", ".join(key.networks))
+        networks = ", ".join(key.networks)
+        return SimpleNamespace(name=key.name, expires_at=key.expires_at, networks=networks)
 
     def save(self) -> ApiKey:
-        changed = asdict(self.details) | self.form.fields()
+        changed = vars(self.details) | self.form.fields()
         changed["networks"] = changed["networks"] or ""
         return current_access().keys.change(self.id, **changed)
 

@@ -278,8 +278,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
 
     def done(self, record: Monitor) -> Response:
         response = super().done(record)
-        before = self.record.alerts if self.record is not None and not self.clone else ()
-        contacts.offer(record, before)
+        old_alerts = self.record.alerts if self.record is not None and not self.clone else ()
+        contacts.offer(record, old_alerts)
         return response
 
     def context(self) -> dict[str, Any]:

@@ -268,9 +268,9 @@ def _add_tagged(form: StatusPageEditorForm) -> ButtonResult:
 
 
 def _add_all(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> ButtonResult:
-    before = len(form.lines)
+    old_count = len(form.lines)
     form.lines = page_lines.add(form.lines, monitors)
-    count = len(form.lines) - before
+    count = len(form.lines) - old_count
     sentence = _n("%(num)s monitor added at the end.", "%(num)s monitors added at the end.", count)
     if not monitors:
         sentence = _("Select the monitors first.")

@@ -10,7 +10,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.access.invitations import INVITED_DAYS
-from app.errors import Conflict, Invalid, WakefulError
+from app.errors import Invalid
 from app.i18n import N_, _
 from app.records import Invitation, Person, Role
 from app.stores import current_access, current_mail
@@ -62,7 +62,7 @@ class PersonAdding(Editing[Person, NewPersonForm]):
 
 
 class PersonEditing(Editing[Person, PersonForm]):
-    template, subject = "people/edit.html", "person"
+    template, subject, conflict_field = "people/edit.html", "person", "role"
     keys_to: Mapping[str, Any] = {}  # what becomes of their keys
 
     def load(self) -> Person:
@@ -85,9 +85,9 @@ class PersonEditing(Editing[Person, PersonForm]):
 
     def question(self) -> Response | None:
         """The person who loses access has API keys, and somebody must say what becomes of them."""
-        form, before = self.form, self.record
-        loses = form.disabled.data and before is not None and not before.disabled
-        if not loses or "keys" not in form or form.keys.data is not None:
+        form, stored = self.form, self.record
+        loses_access = form.disabled.data and stored is not None and not stored.disabled
+        if not loses_access or "keys" not in form or form.keys.data is not None:
             return None
         form.keys.add_fault(_("Choose what becomes of their API keys."))
         return self.page(422)
@@ -101,12 +101,6 @@ class PersonEditing(Editing[Person, PersonForm]):
             heir = current_user.person.id if chosen == KeysOf.MINE else None
             self.keys_to = {"hand_over_keys": True, "heir_id": heir}
         return people.update(self.id, form.fields(), rewritten=["role"], **self.keys_to)
-
-    def refuse(self, fault: WakefulError) -> Response:
-        if not isinstance(fault, Conflict):
-            return super().refuse(fault)
-        self.form.role.add_fault(str(fault))
-        return self.page(422)
 
     def done(self, record: Person) -> Response:
         if self.id == current_user.person.id:

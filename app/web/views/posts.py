@@ -39,7 +39,7 @@ from app.web.views import status_pages
 blueprint = guarded("posts", __name__, "/status-pages/<int:page_id>/posts")
 
 MAINTENANCE = "maintenance"  # the ``kind`` of a post in the address
-OWN_TEMPLATES = 100  # templates that are offered, by name
+MAX_TEMPLATES = 100  # that are offered, by name
 INCIDENT_STATES = tuple(state for state in PostState if state not in MAINTENANCE_STATES)
 # The state that the next update of a post most likely has.
 LIKELY_NEXT = {
@@ -165,8 +165,9 @@ PostEditing.register(blueprint)
 
 def _templates() -> Sequence[PostTemplate]:
     """The posts to start from."""
-    own = current_store().post_templates.list(PageQuery(per_page=OWN_TEMPLATES)).items
-    return posts.offered(own)
+    return posts.offered(
+        current_store().post_templates.list(PageQuery(per_page=MAX_TEMPLATES)).items
+    )
 
 
 def _template() -> PostTemplate | None:

@@ -78,12 +78,12 @@ sessions_blueprint = guarded("sessions", __name__, "/profile/sessions", Role.VIE
 
 @sessions_blueprint.get("")
 def index() -> str:
-    own = current_user.session.id
+    current_id = current_user.session.id
     sessions = current_access().sessions.of(current_user.person.id)
     return render_template(
         "sessions/index.html",
-        sessions=sorted(sessions, key=lambda session: session.id != own),
-        own=own,
+        sessions=sorted(sessions, key=lambda session: session.id != current_id),
+        current_id=current_id,
         browser=browser,
     )
 

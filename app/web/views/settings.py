@@ -35,6 +35,7 @@ from app.web.forms import NetworksForm
 from app.web.frame import servers
 from app.web.frame.editing import DeleteForm
 from app.web.frame.session import Answer, guarded
+from app.web.frame.store_errors import if_answered
 from app.web.shown import times
 
 blueprint = guarded("settings", __name__, "/settings", Role.ADMIN)
@@ -221,11 +222,8 @@ def _rows() -> Iterator[tuple[str, str, str]]:
 
 
 def _state_of(state: Callable[[], str] | str) -> str:
-    """A state as a sentence; empty if another server cannot tell, so that the page still works."""
-    try:
-        return _(state) if isinstance(state, str) else state()
-    except WakefulError:
-        return ""
+    """A state as a sentence; empty if another server cannot tell."""
+    return _(state) if isinstance(state, str) else if_answered(state, "")
 
 
 @blueprint.post("/webhook-secret/show")

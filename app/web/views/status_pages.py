@@ -42,15 +42,6 @@ EXPORTED_PAGES = 1_000  # of 100 subscribers each
 POSTS = 25  # on the page of a status page
 
 
-@dataclass(frozen=True, slots=True)
-class ListedStatusPage:
-    """A page in the list. ``open_posts``: scheduled ones are among them."""
-
-    page: StatusPage
-    link: str
-    open_posts: int
-
-
 @blueprint.get("")
 def index() -> Response:
     servers.refuse_bare()
@@ -63,9 +54,9 @@ def index() -> Response:
     )
 
 
-def _entry(page: StatusPage) -> ListedStatusPage:
-    posts = current_store().posts.list(PostQuery(page.id, open=True))
-    return ListedStatusPage(page, link_of(page), posts.total)
+def _entry(page: StatusPage) -> tuple[StatusPage, str, int]:
+    """A page in the list, its link, and the number of its open posts, also scheduled ones."""
+    return page, link_of(page), current_store().posts.list(PostQuery(page.id, open=True)).total
 
 
 @blueprint.get("/<int:id>")
@@ -127,8 +118,8 @@ def _masked(target: str) -> str:
     name, at, domain = target.rpartition("@")
     if at and "/" not in domain:
         return f"{name[:1]}{MASK}@{domain}"
-    scheme, slashes, rest = target.partition("://")
-    host = rest.partition("/")[0].rpartition("@")[2]
+    scheme, slashes, address = target.partition("://")
+    host = address.partition("/")[0].rpartition("@")[2]
     return f"{scheme}://{host}/{MASK}" if slashes else mask(target)
 
 
