@@ -122,7 +122,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
                 rows.add_row()
                 pressed = True
             elif remove and remove.field == rows.name and remove.index is not None:
-                rows.remove_row(remove.index)
+                rows.rows = [row for row in rows.rows if row.index != remove.index]
                 pressed = True
         if pressed:
             for rows in self.pair_lists():

@@ -60,9 +60,7 @@ class ContactForm(SchemaForm):
         if self.flawless(self.channels) and not self.channels.data and not unreadable:
             self.channels.add_fault(_(NO_CHANNEL))
         if self.flawless(self.quiet_start, self.quiet_end):
-            by_name = {field.short_name: field for field in self.schema_fields()}
-            for name, sentence in quiet_hours(self.quiet_start.data, self.quiet_end.data):
-                by_name[name].add_fault(sentence)
+            self.add_faults(quiet_hours(self.quiet_start.data, self.quiet_end.data))
 
 
 class ContactDeletionForm(SchemaForm):

@@ -147,7 +147,7 @@ class Text(OneValue):
     def read(self, value: str) -> str:
         text.one_value(value)
         if self.unify_lines and not isinstance(value, Typed):
-            value = value.replace("\r\n", "\n").replace("\r", "\n")
+            value = _unified_lines(value)
         if self.limit is not None:
             text.length(value, self.limit)
         if self.max_bytes is not None:

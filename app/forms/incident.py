@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from app.forms.fields import DateTime, RecordId, Text, WordChoice
@@ -37,8 +38,7 @@ class IncidentUpdateForm(SchemaForm):
         stored = {name: getattr(self.record, name, None) for name in INCIDENT_TIMES}
         times = stored | {field.name: field.data for field in moments}
         new = [field.name for field in moments if field.sent and field.data != stored[field.name]]
-        for name, sentence in incident_times(times, self.time_now(), new).items():
-            fields[name].add_fault(sentence)
+        self.add_faults(incident_times(times, self.context.now or datetime.now(UTC), new))
 
 
 class IncidentStoreForm(IncidentUpdateForm):

@@ -304,9 +304,6 @@ class PairList(ListField):
         self.rows.append(row)
         return row
 
-    def remove_row(self, index: str) -> None:
-        self.rows = [row for row in self.rows if row.index != index]
-
     def forget_errors(self) -> None:
         self.errors, self.process_errors = [], []
         for row in self.rows:

@@ -316,8 +316,7 @@ class MonitorForm(SchemaForm):
             # The form for another server may lack some of the fields.
             rule_fields = [by_name[name] for name in names if name in by_name]
             if len(rule_fields) == len(names) and self.flawless(*rule_fields):
-                for name, sentence in rule(*(field.data for field in rule_fields)):
-                    by_name[name].add_fault(sentence)
+                self.add_faults(rule(*(field.data for field in rule_fields)))
 
     def _keep_secrets_from_others(self) -> None:
         """Send stored secrets only to the server for which they were entered: a person who may

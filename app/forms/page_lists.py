@@ -163,7 +163,9 @@ class GroupList(ListField):
         for name in names:
             if _is_known(name):
                 row = rows.setdefault(name.order, GroupRow(self.name, name.index or ""))
-                self._take(row, name, formdata.getlist(_raw(name)))
+                entry = "" if name.entry is None else f"[{name.entry}]"
+                raw = f"{name.field}[{name.index}][{name.column}]{entry}"
+                self._take(row, name, formdata.getlist(raw))
         browser = form_of(self).context.browser
         self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
         if len(self.rows) > records.MAX_GROUPS:
@@ -230,11 +232,6 @@ def _is_known(name: Name) -> bool:
     return name.column == MONITORS or (name.column == NAME and name.entry is None)
 
 
-def _raw(name: Name) -> str:
-    entry = "" if name.entry is None else f"[{name.entry}]"
-    return f"{name.field}[{name.index}][{name.column}]{entry}"
-
-
 def _group(row: GroupRow, grouped: set[int]) -> records.Group:
     """The group of a row. ``grouped``: the monitors of earlier groups, to which its own are
     added.
@@ -243,11 +240,10 @@ def _group(row: GroupRow, grouped: set[int]) -> records.Group:
         row.errors = {MONITORS: text.too_many(records.MAX_PAGE_MONITORS)}
         return records.Group("")
     monitors = tuple(_monitors(row, grouped))
-    try:
-        return records.Group(_name(row.name), monitors)
-    except ValueError as fault:
-        row.errors.setdefault(NAME, str(fault))
-        return records.Group("", monitors)
+    fault = text.fault_of(lambda: _name(row.name))
+    if fault is not None:
+        row.errors.setdefault(NAME, fault)
+    return records.Group(row.name, monitors)
 
 
 def _monitors(row: GroupRow, grouped: set[int]) -> Iterable[int]:

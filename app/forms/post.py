@@ -20,15 +20,11 @@ def state() -> Any:
     return WordChoice(N_("State"), labels, required=True)
 
 
-def body(description: str) -> Any:
+def body() -> Any:
     return Text(
-        N_("Text"),
-        required=True,
-        limit=MAX_POST_BODY,
-        lines=True,
-        unify_lines=True,
-        description=description,
-    )
+        N_("Text"), required=True, limit=MAX_POST_BODY, lines=True, unify_lines=True,
+        description=N_("The text of the post. URLs become links, and line breaks are kept."),
+    )  # fmt: skip
 
 
 def _check_state_change(form: Any) -> None:
@@ -43,7 +39,7 @@ class PostForm(SchemaForm):
 
     title = Text(N_("Title"), required=True, limit=MAX_NAME)
     state = state()
-    body = body(N_("The text of the post. URLs become links, and line breaks are kept."))
+    body = body()
     monitors = IdList(
         N_("Monitors"), limit=MAX_PAGE_MONITORS,
         description=N_("The monitors of the page that the post is about."),
@@ -66,24 +62,20 @@ class PostForm(SchemaForm):
     def check_cross_field(self) -> None:
         _check_state_change(self)
         if self.impact.sent and self.flawless(self.monitors):
-            self._check_impact(set(self.monitors.data))
+            for row, id in list(self.impact.keyed()):
+                if id not in self.monitors.data:
+                    row.errors["key"].append(_(NOT_OF_POST))
         state, start, end = self.state, self.starts_at, self.ends_at
         if not self.flawless(state, start, end):
             return
-        for name, sentence in posts.time_faults(state.data, start.data, end.data).items():
-            {"starts_at": start, "ends_at": end}[name].add_fault(sentence)
-
-    def _check_impact(self, monitors: set[int]) -> None:
-        for row, id in list(self.impact.keyed()):
-            if id not in monitors:
-                row.errors["key"].append(_(NOT_OF_POST))
+        self.add_faults(posts.time_faults(state.data, start.data, end.data))
 
 
 class PostUpdateForm(SchemaForm):
     """An update of a post, or the correction of one."""
 
     state = state()
-    body = body(N_("The text of the post. URLs become links, and line breaks are kept."))
+    body = body()
 
     def check_cross_field(self) -> None:
         _check_state_change(self)
@@ -98,4 +90,4 @@ class PostTemplateForm(SchemaForm):
     )  # fmt: skip
     title = Text(N_("Title"), required=True, limit=MAX_NAME)
     state = state()
-    body = body(N_("The text of the post. URLs become links, and line breaks are kept."))
+    body = body()

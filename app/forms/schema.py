@@ -10,9 +10,9 @@ parameters. They raise ``Invalid`` with all faults at once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
@@ -187,6 +187,12 @@ class SchemaForm(Form):
     def why_unclear(self, name: str) -> str:
         return why_unclear(self.record, name) if self.context.browser else ""
 
+    def add_faults(self, faults: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
+        """Add the faults of a cross-field rule to their fields."""
+        for name, sentence in dict(faults).items():
+            field: Any = self[name]
+            field.add_fault(sentence)
+
     def flawless(self, *fields: Field) -> bool:
         return not any(field.errors for field in fields)
 
@@ -213,9 +219,6 @@ class SchemaForm(Form):
             for field in self.schema_fields()
             if field.sent and not field.extra
         }
-
-    def time_now(self) -> datetime:
-        return self.context.now or datetime.now(UTC)
 
 
 # --- From pairs to values ------------------------------------------------------------------------

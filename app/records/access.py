@@ -24,10 +24,6 @@ class Scope(StrEnum):
     WRITE = "write"
     ADMIN = "admin"
 
-    def includes(self, needed: Scope) -> bool:
-        scopes = tuple(Scope)
-        return scopes.index(self) >= scopes.index(needed)
-
 
 class Role(StrEnum):
     """A person's role. Each includes the rights of those after it."""
@@ -68,7 +64,8 @@ class ApiKey:
     owner_disabled: Annotated[bool, Mark.INTERNAL] = False
 
     def may(self, needed: Scope) -> bool:
-        return Scope(self.scope).includes(needed)
+        scopes = [*Scope]
+        return scopes.index(Scope(self.scope)) >= scopes.index(needed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def parse(url: str) -> Server:
         sender=sender or fallback,
         user=user,
         password=service.password or None,
-        tls=_tls(scheme, tls),
+        tls=Tls.FROM_START if scheme == "smtps" else Tls.REQUIRED if tls else Tls.OFFERED,
     )
 
 
@@ -114,9 +114,3 @@ def check_sender(sender: str) -> str:
     except ValueError:
         raise ValueError(_(SENDER)) from None
     return sender
-
-
-def _tls(scheme: str, tls: str) -> Tls:
-    if scheme == "smtps":
-        return Tls.FROM_START
-    return Tls.REQUIRED if tls else Tls.OFFERED

@@ -228,7 +228,9 @@ def _slower(pair: _Comparison) -> Iterator[Change]:
     """The change of the response time, with the phase that grew by the largest amount."""
     usual = pair.usual if _took(pair.usual) is not None else pair.good
     before, now = _took(usual), _took(pair.failing)
-    if before is None or now is None or not _grew(before, now):
+    if before is None or now is None:
+        return
+    if now < SLOWER_TIMES * before or now - before < SLOWER_MS:
         return
     was, spent = _timings(usual), _timings(pair.failing)
     phase = max(spent, key=lambda name: spent[name] - was.get(name, 0), default=None)
@@ -352,7 +354,3 @@ def _took(check: Mapping[str, Any]) -> int | None:
     """The duration of a check; for one that did not end, the sum of its phases."""
     whole = check.get("response_time")
     return whole if whole is not None else sum(_timings(check).values()) or None
-
-
-def _grew(before: int, now: int) -> bool:
-    return now >= SLOWER_TIMES * before and now - before >= SLOWER_MS

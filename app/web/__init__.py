@@ -91,7 +91,8 @@ def _before_page() -> Any:
         return None
     i18n.choose(None if _wanted() == ENGLISH else get_translations())
     security.bound_body()
-    security.check_csrf()
+    if current_app.config["WTF_CSRF_ENABLED"]:
+        security.csrf.protect()
     return servers.choose_server() or repeated.answer_second()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import TypeVar
 
 from flask import request
@@ -16,6 +18,7 @@ from app.records import (
     Monitor,
     MonitorQuery,
     MonitorRef,
+    MonitorSortBy,
     PageQuery,
     ResultQuery,
 )
@@ -55,6 +58,16 @@ def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> li
 
     numbered = [MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in chosen]
     return unless_unanswered(form, matching, numbered)
+
+
+PAGE = 100  # monitors that are read at once
+
+
+def refs_of(query: MonitorQuery, limit: int) -> list[MonitorRef]:
+    """The first ``limit`` monitors that match a query, by name."""
+    query = replace(query, sort_by=MonitorSortBy.NATURAL, sort="asc", per_page=PAGE, uptime=())
+    monitors = current_store().monitors.every(query, -(-limit // PAGE))
+    return [MonitorRef(each.id, each.name, each.url) for each in islice(monitors, limit)]
 
 
 MAX_SUGGESTED = 8  # parents for each reason

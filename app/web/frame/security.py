@@ -6,7 +6,7 @@ import logging
 from io import BytesIO
 from typing import IO
 
-from flask import Flask, Request, Response, abort, current_app, request
+from flask import Flask, Request, Response, abort, request
 from flask_wtf import CSRFProtect
 
 from app.headers import YEAR_SECONDS
@@ -79,11 +79,6 @@ def bound_body() -> None:
     cut = request.content_length is None and len(body) >= MAX_FORM_BYTES
     if cut or (not upload and body.count(b"&") >= MAX_FIELDS):
         abort(413)
-
-
-def check_csrf() -> None:
-    if current_app.config["WTF_CSRF_ENABLED"]:
-        csrf.protect()
 
 
 def _add_headers(response: Response) -> Response:

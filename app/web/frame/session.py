@@ -182,17 +182,10 @@ def for_set_up(view: V) -> V:
     return view
 
 
-def default_role() -> Role:
-    """The role of a view without a mark: everybody with an account may read; only editors may
-    change anything, or open a form for it.
-    """
-    changes = request.url_rule is not None and (request.url_rule.methods or set()) - SAFE_METHODS
-    return Role.EDITOR if changes else Role.VIEWER
-
-
 def guarded(name: str, module: str, path: str | None = None, role: Role | None = None) -> Blueprint:
     """A blueprint at ``path``, closed to people who are not logged in or lack the role: that of the
-    view (``needs``), or else ``role``, or else the default.
+    view (``needs``), or else ``role``. Without both, everybody with an account may read; only
+    editors may change anything, or open a form for it.
     """
     blueprint = Blueprint(name, module, url_prefix=path)
     blueprint.before_request(partial(_guard, role))
@@ -215,7 +208,9 @@ def _guard(role: Role | None) -> Response | None:
         if request.method not in SAFE_METHODS:
             raise Denied(_(SET_UP_FIRST))
         return redirect(url_for("two_factor.show"))
-    role = getattr(view, "needs_role", role or default_role())
+    changes = request.url_rule is not None and (request.url_rule.methods or set()) - SAFE_METHODS
+    default = role or (Role.EDITOR if changes else Role.VIEWER)
+    role = getattr(view, "needs_role", default)
     if not current_user.can(role):
         raise Denied(_(NOT_ALLOWED[role]))
     return None

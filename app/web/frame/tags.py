@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from flask import g
+from flask import g, request
 
+from app.errors import Invalid
 from app.i18n import _, _n
+from app.records import MAX_TAG
 from app.rules.natural import natural_key
+from app.rules.text import fault_of, length
 from app.stores import current_store
 from app.web.frame.store_errors import if_answered
 
 SUGGESTED = 50  # the most frequent tags
+
+
+def requested() -> str | None:
+    """The tag in the address; None without one. Raises Invalid."""
+    tag = request.args.get("tag", "").strip()
+    if (fault := fault_of(lambda: length(tag, MAX_TAG))) is not None:
+        raise Invalid({"tag": [fault]})
+    return tag or None
 
 
 def counts() -> Mapping[str, int] | None:

@@ -54,19 +54,11 @@ def who(actor: Actor) -> str:
     return actor.name or _(ACTORS[actor.kind])
 
 
-def kind_of_actor(actor: Actor) -> str:
-    return _(ACTORS[actor.kind]) if actor.name else ""
-
-
 def action(line: AuditLine) -> str:
     if line.action == Action.LOGIN_FAILED and line.actor.kind == ActorKind.PERSON:
         return _("Typed a wrong password")  # a logged-in person who was asked for the password
     is_named = line.action in set(Action)
     return _(ACTIONS[Action(line.action)]) if is_named else line.action
-
-
-def kind_of_object(thing: AuditedObject) -> str:
-    return _(OBJECTS[thing.kind])
 
 
 def name_of(thing: AuditedObject) -> str:

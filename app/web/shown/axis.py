@@ -10,7 +10,7 @@ from typing import Any
 
 from app.i18n import _, _n
 from app.web.shown import charts, monitor_rows
-from app.web.shown.plot import ms_text as text
+from app.web.shown.looks import ms as text
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 # The longest time, the step between two marks, and their format. Days are counted from a Monday, so

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from app.i18n import _
 from app.records import PHASES, IncidentSeverity
 from app.stats.series import day_state
-from app.web.shown import plot
+from app.web.shown import looks, plot
 from app.web.shown.markers import Lettering, marker_lines, unnamed
 
 # With more titles, the page would be large, and the bars too narrow to point at.
@@ -108,7 +108,7 @@ def earlier_series(
     groups = [buckets[index : index + step] for index in range(0, len(buckets), step)]
     return EarlierSeries(
         title=title,
-        start=_moment(buckets[0]["start"]) + shift,
+        start=datetime.fromisoformat(buckets[0]["start"]) + shift,
         width=timedelta(seconds=step * width),
         times=[_mean(group) for group in groups],
         idle={index for index, group in enumerate(groups) if all(map(_between_checks, group))},
@@ -189,7 +189,7 @@ def response_chart(
             plot.Dot(
                 round((_x_of(buckets, scale, start) + _x_of(buckets, scale, end)) / 2, 1),
                 scale.y(ms),
-                f"{format_moment(start)}: {plot.ms_text(ms)}",
+                f"{format_moment(start)}: {looks.ms(ms)}",
             )
             for start, end, ms in drawn
             if ms > scale.top_ms
@@ -215,9 +215,9 @@ def _summary(title: str, figures: Mapping[str, Any]) -> str:
     return _(
         "%(title)s: %(average)s on average, p95 %(p95)s, %(most)s at most.",
         title=title,
-        average=plot.ms_text(figures["avg"]),
-        p95=plot.ms_text(figures["p95"]),
-        most=plot.ms_text(figures["max"]),
+        average=looks.ms(figures["avg"]),
+        p95=looks.ms(figures["p95"]),
+        most=looks.ms(figures["max"]),
     )
 
 
@@ -229,8 +229,8 @@ def _place_sentence(place: PlaceSeries) -> str:
     return _(
         "%(place)s: %(least)s to %(most)s.",
         place=place.title,
-        least=plot.ms_text(min(measured)),
-        most=plot.ms_text(max(measured)),
+        least=looks.ms(min(measured)),
+        most=looks.ms(max(measured)),
     )
 
 
@@ -374,7 +374,7 @@ def _threshold(scale: plot.Scale, slow_after: int | None) -> Threshold | None:
     if slow_after is None:
         return None
     y = scale.y(slow_after) if slow_after <= scale.top_ms else None
-    return Threshold(y, _("Slow after %(time)s", time=plot.ms_text(slow_after)))
+    return Threshold(y, _("Slow after %(time)s", time=looks.ms(slow_after)))
 
 
 def _x_tick(at: float, text: str) -> plot.Tick:
@@ -390,7 +390,7 @@ def _drawn_times(
     earlier: EarlierSeries | None,
 ) -> list[tuple[datetime, datetime, float]]:
     """Start, end and longest time of each bucket of each line."""
-    spans = [(_moment(bucket["start"]), _moment(bucket["end"])) for bucket in buckets]
+    spans = [_time_of([bucket]) for bucket in buckets]
     drawn: list[tuple[datetime, datetime, float]] = [
         (*span, ms)
         for place in places
@@ -493,7 +493,7 @@ def _bands(
 ) -> list[plot.Band]:
     if not buckets:
         return []
-    first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
+    first, last = _time_of(buckets)
     bands = []
     for start, end, title, href, severity in spans:
         begin, stop = max(start, first), min(end or last, last)
@@ -523,7 +523,7 @@ def titles(readings: Sequence[str]) -> Markup:
 def _earlier_runs(
     earlier: EarlierSeries, buckets: Sequence[Bucket], scale: plot.Scale
 ) -> list[list[plot.Point]]:
-    first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
+    first, last = _time_of(buckets)
     points: list[plot.Point | None] = []
     for index, ms in enumerate(earlier.times):
         at = earlier.start + (index + 0.5) * earlier.width
@@ -533,9 +533,10 @@ def _earlier_runs(
 
 
 def _x_of(buckets: Sequence[Bucket], scale: plot.Scale, moment: datetime) -> float:
-    first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
+    first, last = _time_of(buckets)
     return scale.x(len(buckets) * ((moment - first) / (last - first)))
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _time_of(buckets: Sequence[Bucket]) -> tuple[datetime, datetime]:
+    start, end = buckets[0]["start"], buckets[-1]["end"]
+    return datetime.fromisoformat(start), datetime.fromisoformat(end)

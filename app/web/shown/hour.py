@@ -11,7 +11,7 @@ from app.i18n import _, _n
 from app.records import Incident, Marker, Result, ResultQuery, Verdict
 from app.stores import current_store
 from app.web.frame import servers
-from app.web.shown import axis, places, plot, times
+from app.web.shown import axis, looks, places, plot, times
 from app.web.shown.markers import Lettering, marker_lines
 
 SPAN, AFTER = timedelta(hours=1), timedelta(minutes=30)
@@ -86,7 +86,7 @@ def draw(
         ms, title = _time_of(result), times.clock(result.checked_at)
         if several:
             title = f"{title}, {places.title(result.location)}"
-        answer = plot.ms_text(ms) if ms is not None else result.cause or result.verdict
+        answer = looks.ms(ms) if ms is not None else result.cause or result.verdict
         style = styles[result.location]
         return plot.Dot(x_of(result.checked_at), scale.y(ms or 0), f"{title}: {answer}", style)
 
@@ -148,7 +148,7 @@ def _place_sentences(results: Sequence[Result]) -> Iterator[str]:
             failed=sum(result.verdict is Verdict.DOWN for result in of_place),
         )
         if measured := [ms for result in of_place if (ms := _time_of(result)) is not None]:
-            average = plot.ms_text(sum(measured) / len(measured))
+            average = looks.ms(sum(measured) / len(measured))
             figures = _("%(figures)s, %(average)s on average", figures=figures, average=average)
         yield f"{figures}."
 
@@ -169,7 +169,7 @@ def _label(
         label = _(
             "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
             " %(average)s on average.",
-            average=plot.ms_text(sum(measured) / len(measured)),
+            average=looks.ms(sum(measured) / len(measured)),
             **figures,
         )
     else:

@@ -190,7 +190,7 @@ def monitor_of(incident: records.Incident) -> str:
     )
 
 
-def ms(value: int | None) -> str:
+def ms(value: float | None) -> str:
     """A duration in full: ``1,240 ms``; a dash if it was not measured."""
     return "–" if value is None else milliseconds(value, exact=True)
 

@@ -106,12 +106,9 @@ def host(url: str) -> str:
 
 def warnings(monitor: Monitor) -> list[str]:
     """The warnings beside the host in a list."""
-    unreadable = [_unreadable(monitor)] if monitor.unreadable else []
-    return [*soon(monitor), *unreadable]
-
-
-def _unreadable(monitor: Monitor) -> str:
-    return _("%(fields)s cannot be read", fields=words_of(monitor.unreadable))
+    if not monitor.unreadable:
+        return list(soon(monitor))
+    return [*soon(monitor), _("%(fields)s cannot be read", fields=words_of(monitor.unreadable))]
 
 
 LIFE_UNKNOWN = N_("when a third of its lifetime remains")

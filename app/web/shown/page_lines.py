@@ -22,12 +22,11 @@ from app.records import (
     MAX_PAGE_MONITORS,
     MonitorQuery,
     MonitorRef,
-    MonitorSortBy,
     StatusPage,
 )
 from app.rules.text import record_id
-from app.stores import current_mail, current_store
-from app.web.frame import servers
+from app.stores import current_mail
+from app.web.frame import choices, servers
 
 Form = MultiDict[str, str]
 
@@ -186,23 +185,11 @@ def sent_ref(form: Form, id: int) -> MonitorRef:
     return MonitorRef(id, name, form.get(f"{URL}[{id}]", ""))
 
 
-PAGE, PAGES = 100, 5  # a status page has at most 500 monitors
-
-
 def refs_of(page: StatusPage) -> Mapping[int, MonitorRef]:
     """The stored monitors of the page, by their ids."""
-    return {} if not page.monitors else _by_name(MonitorQuery(status_page_id=page.id))
-
-
-def tagged(tag: str) -> Mapping[int, MonitorRef]:
-    """The monitors with this tag, by name."""
-    return _by_name(MonitorQuery(tag=tag))
-
-
-def _by_name(query: MonitorQuery) -> dict[int, MonitorRef]:
-    query = replace(query, sort_by=MonitorSortBy.NATURAL, sort="asc", per_page=PAGE, uptime=())
-    monitors = current_store().monitors.every(query, PAGES)
-    return {monitor.id: MonitorRef(monitor.id, monitor.name, monitor.url) for monitor in monitors}
+    query = MonitorQuery(status_page_id=page.id)
+    refs = choices.refs_of(query, MAX_PAGE_MONITORS) if page.monitors else ()
+    return {ref.id: ref for ref in refs}
 
 
 def names_on(page: StatusPage) -> dict[int, str]:

@@ -11,9 +11,9 @@ from itertools import groupby
 from typing import ClassVar
 
 from app.i18n import _n
-from app.rules.figures import milliseconds
 from app.stats.series import MINUTE_MS
 from app.stats.tally import HOUR_MS
+from app.web.shown.looks import ms
 from app.web.shown.markers import MarkerLine
 
 Point = tuple[float, float]
@@ -120,14 +120,14 @@ def usual_top(times: Collection[float], p99: float | None = None) -> float:
 
 def clipped_sentence(times: Collection[float], scale: Scale) -> str:
     """A sentence on the times above the chart; empty if there are none."""
-    above = [ms for ms in times if ms > scale.top_ms]
+    above = [time for time in times if time > scale.top_ms]
     if not above:
         return ""
     return _n(
         "One time is above the chart: %(most)s.",
         "%(num)s times are above the chart, the longest %(most)s.",
         len(above),
-        most=ms_text(max(above)),
+        most=ms(max(above)),
     )
 
 
@@ -157,10 +157,6 @@ def _unit(highest: float) -> tuple[int, str]:
         if highest >= 3 * size:  # below, its steps would be parts of it
             return size, name
     return (SECOND_MS, "s") if highest > MINUTE_MS else (1, "ms")
-
-
-def ms_text(ms: float) -> str:
-    return milliseconds(ms, exact=True)
 
 
 def path(points: Iterable[Point]) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +19,15 @@ from app import records
 from app.errors import Invalid, Unsupported
 from app.i18n import N_, _
 from app.rules.figures import report_subject, report_title
-from app.rules.text import fault_of, length, record_id
+from app.rules.text import record_id
 from app.stats.report import ALL
 from app.stats.series import day_state
 from app.stores import current_store
-from app.web.frame import servers
+from app.web.frame import choices, servers, tags
 from app.web.shown import charts, monitor_rows, months, times
 from app.web.shown.months import Month
 
 INCIDENTS_SHOWN = 200
-PAGE = 100  # monitors with a tag that are read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def requested() -> Report:
     """The report of the address. Raises Invalid and Unsupported."""
     servers.refuse_bare()
     current = months.month_of(times.now())
-    chosen, tag = _chosen(), _tag()
+    chosen, tag = _chosen(), tags.requested()
     monitors, cut = _monitors(chosen, tag)
 
     ids = [monitor.id for monitor in monitors]
@@ -146,13 +144,6 @@ def _chosen() -> list[int]:
         raise Invalid({"monitors": [_("Choose monitors by their ids.")]}) from None
 
 
-def _tag() -> str | None:
-    tag = request.args.get("tag", "").strip()
-    if (fault := fault_of(lambda: length(tag, records.MAX_TAG))) is not None:
-        raise Invalid({"tag": [fault]})
-    return tag or None
-
-
 def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[records.MonitorRef], bool]:
     """The monitors of the report by name, and whether there are more than a report may have. Chosen
     monitors must also have the tag.
@@ -161,19 +152,9 @@ def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[records.
     if tag is None:
         refs = current_store().monitors.refs(ids=chosen or None, limit=limit)
     else:
-        refs = [ref for ref in tagged(tag, limit) if not chosen or ref.id in chosen]
+        tagged = choices.refs_of(records.MonitorQuery(tag=tag), limit)
+        refs = [ref for ref in tagged if not chosen or ref.id in chosen]
     return refs[: records.MAX_REPORT_MONITORS], len(refs) > records.MAX_REPORT_MONITORS
-
-
-def tagged(tag: str, limit: int) -> list[records.MonitorRef]:
-    query = records.MonitorQuery(
-        tag=tag, sort_by=records.MonitorSortBy.NATURAL, sort="asc", per_page=PAGE, uptime=()
-    )
-    monitors = current_store().monitors.every(query, -(-limit // PAGE))
-    return [
-        records.MonitorRef(monitor.id, monitor.name, monitor.url)
-        for monitor in islice(monitors, limit)
-    ]
 
 
 # --- The report as a file -------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from app.i18n import N_, _, _n
 from app.records import Incident
 from app.rules import time as rules
 from app.rules.figures import DAY, HOUR, MINUTE
+from app.rules.figures import day_and_month as day_and_month
 from app.rules.figures import span as span
 from app.rules.time import days_left, in_zone, iso, zone_of
 from app.rules.who_saw import how_it_ended
@@ -127,18 +128,13 @@ def _clock(local_time: datetime) -> str:
     return time if local_time.date() == today.date() else f"{plain_day(local_time)} {time}"
 
 
-def short_day(moment: datetime) -> str:
-    """``22 Nov`` in the zone of ``moment``, for a date whose year is clear."""
-    return f"{moment.day} {moment:%b}"
-
-
 def since(created_at: datetime | None, range_: str) -> str | None:
     """``since 22 Nov``, if the monitor is younger than this range (of ``app.stats.RANGES``);
     otherwise None.
     """
     if created_at is None or now() - created_at >= RANGES[range_]:
         return None
-    return _("since %(day)s", day=short_day(local(created_at)))
+    return _("since %(day)s", day=day_and_month(local(created_at)))
 
 
 def watched(created_at: datetime | None, range_: str) -> float:

@@ -29,6 +29,7 @@ from app.records import (
     Brand,
     Component,
     ComponentState,
+    MonitorQuery,
     MonitorRef,
     PageState,
     PageTheme,
@@ -40,6 +41,7 @@ from app.rules import colours, images
 from app.rules.text import fault_of, record_id
 from app.rules.time import zone_of
 from app.stores import current_store
+from app.web.frame import choices
 from app.web.frame.assets import asset
 from app.web.frame.editing import Editing
 from app.web.frame.fragments import HEADER
@@ -259,10 +261,10 @@ def _add_tagged(form: StatusPageEditorForm) -> ButtonResult:
     tag = request.form.get("tag", "").strip()
     if not tag:
         return ButtonResult(sentence=_("Enter a tag first."), focus="tag")
-    tagged = page_lines.tagged(tag)
+    tagged = choices.refs_of(MonitorQuery(tag=tag), MAX_PAGE_MONITORS)
     if not tagged:
         return ButtonResult(sentence=_("No monitor has the tag %(tag)s.", tag=tag), focus="tag")
-    result = _add_all(form, list(tagged.values()))
+    result = _add_all(form, tagged)
     full = len(tagged) >= MAX_PAGE_MONITORS
     return replace(result, sentence=f"{result.sentence} {_(AT_MAX)}") if full else result
 

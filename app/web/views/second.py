@@ -32,16 +32,6 @@ blueprint = Blueprint("second", __name__, url_prefix="/login/second")
 MAX_CREDENTIAL_JSON = 100_000  # of a browser's answer about a passkey
 
 
-def code_field(description: str = "") -> Any:
-    return Text(
-        N_("Code"),
-        required=True,
-        limit=20,
-        description=description,
-        render_kw={"inputmode": "numeric", "autocomplete": "one-time-code", "spellcheck": "false"},
-    )
-
-
 def _hidden(limit: int) -> Any:
     return Text("", default="", limit=limit, widget=widgets.HiddenInput())
 
@@ -51,7 +41,13 @@ def _present_password() -> Any:
 
 
 class CodeForm(BrowserForm):
-    second_code = code_field(N_("The 6 digits that the app shows now."))
+    second_code = Text(
+        N_("Code"),
+        required=True,
+        limit=20,
+        description=N_("The 6 digits that the app shows now."),
+        render_kw={"inputmode": "numeric", "autocomplete": "one-time-code", "spellcheck": "false"},
+    )
 
 
 class RecoveryCodeForm(BrowserForm):
@@ -78,7 +74,7 @@ class ConfirmedForm(BrowserForm):
 
 # Fields stand in the order of their pages, because faults are listed in it.
 class AppForm(BrowserForm):
-    second_code = code_field(N_("The 6 digits that the app shows now."))
+    second_code: Any = CodeForm.second_code
     current_password = _present_password()
     sealed = _hidden(2000)
 

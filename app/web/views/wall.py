@@ -16,7 +16,6 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.i18n import N_, _, _n
 from app.records import (
-    MAX_TAG,
     Incident,
     Monitor,
     MonitorQuery,
@@ -30,7 +29,7 @@ from app.rules import text
 from app.rules.natural import natural_key
 from app.stores import current_access, current_store
 from app.web.forms import WallLinkForm
-from app.web.frame import fragments, links, notices, servers
+from app.web.frame import fragments, links, notices, servers, tags
 from app.web.frame.editing import Editing, confirmed
 from app.web.frame.repeated import shown_once
 from app.web.frame.session import guarded
@@ -85,8 +84,7 @@ class Tile:
 
 @blueprint.get("")
 def show() -> Response:
-    tag = request.args.get("tag", "").strip() or None
-    return page(tag, times.zone().key)
+    return page(tags.requested(), times.zone().key)
 
 
 def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
@@ -96,8 +94,6 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
     theme = request.args.get("theme") or THEMES[0]
     if theme not in THEMES:
         raise Invalid({"theme": [text.one_of(THEMES)]})
-    if (fault := text.fault_of(lambda: text.length(tag or "", MAX_TAG))) is not None:
-        raise Invalid({"tag": [fault]})
     monitors, counters, total = _monitors(tag)
     incidents, open_ = _open_incidents()
     shown = [*monitors, *_beyond(monitors, incidents, tag)]
