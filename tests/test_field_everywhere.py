@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import pytest
 
 from app.codec import MalformedData, json_of, reader, schema_of
-from app.codec.record import CLOCK_TIME, INTEGER, MOMENT, PAIR, STRING, array, nullable, words
+from app.codec.schema import CLOCK_TIME, INTEGER, MOMENT, PAIR, STRING, array, nullable, words
 from app.db import assignments, journal
 from app.db.tables import MonitorRow
 from app.engine.recorder.monitors import FIELDS_THAT_FORCE_A_CHECK
