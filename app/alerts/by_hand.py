@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from app.alerts import claims, targets
 from app.alerts.lanes import Reason
-from app.alerts.outbox import IS_ALERT, UNSCHEDULED, Alert, enqueue_for
-from app.alerts.targets import Source, Target, channels_of, targets_of, unreadable_sources
+from app.alerts.outbox import IS_ALERT, Alert, enqueue_for
+from app.alerts.targets import Source, Target
 from app.db import AnySession, liveness, wakeups, writing
 from app.db.statements import locked
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
@@ -18,7 +19,6 @@ from app.errors import Conflict, Invalid, existing, no_such
 from app.i18n import _
 from app.records import DeliveryStatus, Event
 from app.rules.time import iso
-from app.rules.unreadable import channels_unreadable
 
 
 def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
@@ -28,15 +28,15 @@ def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
     """
     with writing() as session:
         monitor = existing(session.get(MonitorRow, monitor_id), "monitor", monitor_id)
-        if faults := unreadable_sources(session, monitor):
+        if faults := targets.unreadable_sources(session, monitor):
             raise Conflict(faults[0])
-        targets = targets_of(session, monitor)
-        rows = enqueue_for(session, Alert(Event.TEST, monitor), targets, now)
+        sources = targets.targets_of(session, monitor)
+        rows = enqueue_for(session, Alert(Event.TEST, monitor), sources, now)
         return tuple(row.id for row in rows)
 
 
 def send_test_to(
-    targets: Sequence[Target], now: datetime, *, monitor_id: int | None = None
+    chosen: Sequence[Target], now: datetime, *, monitor_id: int | None = None
 ) -> tuple[int, ...]:
     """Put ``test`` into the outbox for these channel values, which need not be stored anywhere.
     Returns the delivery ids, in their order. ``monitor_id``: the monitor they belong to, if any.
@@ -47,7 +47,7 @@ def send_test_to(
         monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
         if monitor_id is not None and monitor is None:
             raise Invalid({"monitor_id": [no_such("monitor", monitor_id)]})
-        sources = dict.fromkeys(targets, (Source(),))
+        sources = dict.fromkeys(chosen, (Source(),))
         rows = enqueue_for(session, Alert(Event.TEST, monitor), sources, now)
         return tuple(row.id for row in rows)
 
@@ -58,11 +58,10 @@ def send_test_to_contact(contact_id: int, now: datetime) -> tuple[int, ...]:
     """
     with writing() as session:
         contact = existing(session.get(ContactRow, contact_id), "contact", contact_id)
-        if isinstance(contact.channels, Unreadable):
-            why = contact.channels.why
-            raise Conflict(channels_unreadable(f'contact "{contact.name}"', why))
-        targets = dict.fromkeys(channels_of(contact), (Source(contact.id),))
-        rows = enqueue_for(session, Alert(Event.TEST, None), targets, now)
+        if fault := targets.fault_of_contact(contact):
+            raise Conflict(fault)
+        sources = dict.fromkeys(targets.channels_of(contact), (Source(contact.id),))
+        rows = enqueue_for(session, Alert(Event.TEST, None), sources, now)
         return tuple(row.id for row in rows)
 
 
@@ -74,9 +73,7 @@ def give_up(delivery_id: int, now: datetime) -> None:
             raise Conflict(_("This message is no longer pending, so it cannot be given up."))
         if row.lease_until is not None and row.lease_until > now:
             raise Conflict(_("This message is being sent at this moment. Try again in a minute."))
-        row.status, row.reason = DeliveryStatus.FAILED, Reason.GIVEN_UP
-        for name, value in UNSCHEDULED.items():
-            setattr(row, name, value)
+        claims.give_up(session, row.id, Reason.GIVEN_UP)
 
 
 def retry(delivery_id: int, now: datetime) -> None:

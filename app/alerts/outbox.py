@@ -31,6 +31,7 @@ from app.alerts.targets import (
     channels_of,
     contact_hours,
     contacts_of,
+    fault_of_alerts,
     hours_of,
     log_unreadable,
     quiet_until,
@@ -42,10 +43,9 @@ from app.alerts.targets import (
 )
 from app.db import AnySession, dependencies, liveness, wakeups
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
-from app.db.types import Unreadable, readable
+from app.db.types import readable
 from app.records import BY_INCIDENT, Channel, DeliveryStatus, Event
 from app.rules.time import iso
-from app.rules.unreadable import alerts_unreadable
 
 log = logging.getLogger(__name__)
 
@@ -122,10 +122,8 @@ def enqueue(session: AnySession, alerts: Sequence[Alert], now: datetime) -> list
         else:
             for _position, contact in of_monitor:
                 log_unreadable(contact)
-            if isinstance(alert.monitor.alerts, Unreadable):
-                why = alert.monitor.alerts.why
-                sentence = alerts_unreadable(f"monitor {alert.monitor.id}", why)
-                log.error("Its own channels are not alerted: %s. %s", alert.event, sentence)
+            if fault := fault_of_alerts(alert.monitor):
+                log.error("Its own channels are not alerted: %s. %s", alert.event, fault)
             targets = _wanting(present, alert)
         parts.append((alert, targets, recipients))
     rows = _rows(session, parts, now)

@@ -140,8 +140,8 @@ def channels_of(contact: ContactRow) -> list[Target]:
 
 def log_unreadable(contact: ContactRow) -> None:
     """Log that a contact is not alerted because its channels cannot be read."""
-    if isinstance(contact.channels, Unreadable):
-        log.error("%s", channels_unreadable(f'contact "{contact.name}"', contact.channels.why))
+    if fault := fault_of_contact(contact):
+        log.error("%s", fault)
 
 
 def _source(row: ContactRow) -> Source:
@@ -162,14 +162,24 @@ def unreadable_sources(session: AnySession, monitor: MonitorRow) -> list[str]:
 
 
 def _unreadable_among(monitor: Any, contacts: Contacts) -> list[str]:
-    faults = []
-    if isinstance(monitor.alerts, Unreadable):
-        faults.append(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
-    for _, contact in contacts:
-        if isinstance(contact.channels, Unreadable):
-            why = contact.channels.why
-            faults.append(channels_unreadable(f'contact "{contact.name}"', why))
-    return faults
+    faults = (fault_of_contact(contact) for _position, contact in contacts)
+    return [fault for fault in (fault_of_alerts(monitor), *faults) if fault]
+
+
+def fault_of_alerts(monitor: Any) -> str:
+    """Why a monitor's own alerts cannot be read, as a sentence; empty if they can."""
+    stored = monitor.alerts
+    if not isinstance(stored, Unreadable):
+        return ""
+    return alerts_unreadable(f"monitor {monitor.id}", stored.why)
+
+
+def fault_of_contact(contact: ContactRow) -> str:
+    """Why the channels of a contact cannot be read, as a sentence; empty if they can."""
+    stored = contact.channels
+    if not isinstance(stored, Unreadable):
+        return ""
+    return channels_unreadable(f'contact "{contact.name}"', stored.why)
 
 
 def alerting_nobody(session: AnySession, monitors: Sequence[Any]) -> set[int]:
