@@ -135,7 +135,7 @@ def enqueue(session: AnySession, alerts: Sequence[Alert], now: datetime) -> list
 def enqueue_for(
     session: AnySession, alert: Alert, targets: Targets, now: datetime
 ) -> list[DeliveryRow]:
-    """Write the rows of an alert for these channel values; they have their ids."""
+    """Write the rows of an alert for these channel values; returns them, with their ids."""
     (columns_of_rows,) = _rows(session, [(alert, targets, NOBODY)], now)
     rows = [DeliveryRow(**row) for row in columns_of_rows]
     session.add_all(rows)

@@ -85,7 +85,9 @@ def answer(
     page: StatusPageRow,
     now: datetime,
 ) -> None:
-    """Write the message to somebody who subscribes: to confirm, or that they did before."""
+    """Write the message to somebody who subscribes: a question (``CONFIRM``), or a note that they
+    are subscribed already (``KNOWN``).
+    """
     facts: dict[str, Any] = {"page": page_facts(page)}
     if event is SubscriberEvent.CONFIRM:
         token = make_token(Purpose.CONFIRM, page.id, subscriber.id, subscriber.digest, now)

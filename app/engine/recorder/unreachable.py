@@ -153,8 +153,8 @@ def _good_since(session: AnySession, ids: Sequence[int], now: datetime) -> datet
 
 
 def follow(batch: ResultBatch, monitor: MonitorInBatch, previous: State, at: datetime) -> None:
-    """Write what the new state of a monitor means for its parents and for those behind it. ``at``:
-    the start of the check that led to it.
+    """Write what the new state of a monitor means for its parents and for those behind it.
+    ``previous``: its state before. ``at``: the start of the check that led to the new one.
     """
     after, columns = monitor.state, monitor.columns
     if after.failing_since is None:
