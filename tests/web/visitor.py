@@ -20,6 +20,9 @@ from tests.factories import PASSWORD
 
 # Whatever may be an element's id, and more: text that looks like one.
 IDS = re.compile(r"""[\s"'/][iI][dD]\s*=\s*["']?([^\s"'>]*)""")
+# Time zones: hundreds of options, which html.parser reads more slowly than the rest of the page.
+OPTION = r'<option value="([^"]*)">([^<]*)</option>'
+OPTIONS = re.compile(f"(?:{OPTION.replace('(', '(?:')}){{9,}}")
 
 
 @dataclass
@@ -43,6 +46,7 @@ class _Reader(HTMLParser):
         self.forms: list[Form] = []
         self.text: list[str] = []
         self.ids: list[str] = []
+        self.runs: list[list[tuple[str, str]]] = []  # options in a row: values and texts
         self._form: Form | None = None
         self._select: str | None = None
         self._picked: str | None = None
@@ -51,12 +55,22 @@ class _Reader(HTMLParser):
         self._button: list[str] | None = None
         self._silent = 0
 
+    def read(self, page: str) -> None:
+        self.feed(OPTIONS.sub(self._take_out, page))
+
+    def _take_out(self, run: re.Match[str]) -> str:
+        options = re.findall(OPTION, run[0])
+        self.runs.append([(html.unescape(value), html.unescape(text)) for value, text in options])
+        return f"<options number={len(self.runs) - 1}>"
+
     def handle_starttag(self, tag, attrs):
         at = {name: value if value is not None else "" for name, value in attrs}
         if "id" in at:
             self.ids.append(at["id"])
         if tag in ("script", "style", "svg", "template"):
             self._silent += 1
+        if tag == "options":
+            self.text += [text for _, text in self.runs[int(at["number"])]]
         if tag == "form":
             self._form = Form(at.get("action", ""), at.get("method", "get"))
             self.forms.append(self._form)
@@ -74,6 +88,10 @@ class _Reader(HTMLParser):
         elif tag == "select":
             self._select, self._picked = at["name"], None
             form.choices[at["name"]] = []
+        elif tag == "options" and self._select:
+            values = [value for value, _ in self.runs[int(at["number"])]]
+            form.choices[self._select] += values
+            self._picked = values[0] if self._picked is None else self._picked
         elif tag == "option":
             self._option = [at.get("value", "\0"), "1" if "selected" in at else "", ""]
         elif tag == "textarea":
@@ -150,7 +168,7 @@ class Visitor:
         """The reader of the page, made once somebody asks: it takes longer than many pages do."""
         if self._read is None:
             self._read = _Reader()
-            self._read.feed(self._html)
+            self._read.read(self._html)
         return self._read
 
     @property
