@@ -26,13 +26,13 @@ from app.net.canary import parse_canaries
 from app.net.hosts import DnsServer, SystemNames, parse_servers
 from app.net.policy import Policy
 from app.paths import new_private_file
-from app.proxies import Network, is_folder, networks
+from app.proxies import is_folder, networks
 from app.rules import sms, smtp
 from app.rules.channel_values import TELEGRAM_TOKEN
 from app.rules.quiet_hours import parse_zone
 from app.rules.service_url import base_url, is_link, plain_url, take_apart_service
 from app.rules.slugs import check_not_deleted
-from app.rules.url import DEFAULT_PORTS, host_of, parse_url, take_apart
+from app.rules.url import DEFAULT_PORTS, IpNetwork, host_of, parse_url, take_apart
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -96,7 +96,7 @@ class Settings:
     subscriber_networks: str = ""  # like allow_networks, for webhooks of subscribers
     public_url: str | None = None
     allowed_hosts: tuple[str, ...] = ()  # empty: not set; "*": any host
-    trusted_proxies: tuple[Network, ...] = ()
+    trusted_proxies: tuple[IpNetwork, ...] = ()
     metrics_token: str | None = field(default=None, repr=False)
     rate_limit: int = 600  # requests a minute for each key; 0 is off
     confirm_seconds: float = 10.0

@@ -11,18 +11,17 @@ import ipaddress
 import logging
 import re
 from collections.abc import Container, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from app.i18n import N_, _
 from app.lasting import Lasting
 from app.middleware import Environ, Layer
+from app.rules.url import IpAddress, IpNetwork, plain_network
 
 log = logging.getLogger(__name__)
 
 _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")
 
-Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 FOR, PROTO, HOST = "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST"
 PREFIX = "HTTP_X_FORWARDED_PREFIX"
@@ -40,7 +39,7 @@ class Proxies(Layer):
     """
 
     def __init__(
-        self, trusted: Sequence[Network], folder: str = "", names: Container[str] = ()
+        self, trusted: Sequence[IpNetwork], folder: str = "", names: Container[str] = ()
     ) -> None:
         self._trusted = tuple(trusted)
         self._folder, self._names = folder, names
@@ -88,7 +87,7 @@ class Proxies(Layer):
             path = path[len(folder) :]
         environ["SCRIPT_NAME"], environ["PATH_INFO"] = folder, path or "/"
 
-    def _client(self, peer: Address, chain: Sequence[str]) -> Address:
+    def _client(self, peer: IpAddress, chain: Sequence[str]) -> IpAddress:
         """The last address that is not of a trusted proxy: a client may invent those before it."""
         client = peer
         for value in reversed(chain):
@@ -100,10 +99,10 @@ class Proxies(Layer):
                 break
         return client
 
-    def _trusts(self, address: Address) -> bool:
+    def _trusts(self, address: IpAddress) -> bool:
         return any(address in network for network in self._trusted)
 
-    def _warn(self, peer: Address) -> None:
+    def _warn(self, peer: IpAddress) -> None:
         """Warn once: without the setting, all visitors share the limits of one address. Only a peer
         in a private network can be the installation's proxy.
         """
@@ -120,7 +119,7 @@ def _values(header: str) -> list[str]:
     return [value for part in header.split(",") if (value := part.strip())]
 
 
-def address_of(value: str) -> Address | None:
+def address_of(value: str) -> IpAddress | None:
     """The IP address of ``value``, which may have a port; None if it is not an address."""
     if value.startswith("["):
         value = value[1:].partition("]")[0]
@@ -134,7 +133,7 @@ def address_of(value: str) -> Address | None:
     return mapped or address
 
 
-def networks(raw: str) -> tuple[Network, ...]:
+def networks(raw: str) -> tuple[IpNetwork, ...]:
     """The networks that ``TRUSTED_PROXIES`` names. Raises ValueError."""
     trusted = read_networks(raw)
     for network in trusted:
@@ -143,20 +142,16 @@ def networks(raw: str) -> tuple[Network, ...]:
     return trusted
 
 
-def read_networks(raw: str) -> tuple[Network, ...]:
+def read_networks(raw: str) -> tuple[IpNetwork, ...]:
     """Addresses and networks (CIDR), separated by commas. An IPv4 address in IPv6 notation counts
     as IPv4, as in ``address_of``. Raises ValueError with a sentence.
     """
     return tuple(_network(part.strip()) for part in raw.split(",") if part.strip())
 
 
-def _network(part: str) -> Network:
+def _network(part: str) -> IpNetwork:
     try:
         network = ipaddress.ip_network(part, strict=False)
     except ValueError:
         raise ValueError(_(NO_NETWORK, part=repr(part))) from None
-    start = network.network_address
-    mapped = start.ipv4_mapped if isinstance(start, ipaddress.IPv6Address) else None
-    if mapped is None or network.prefixlen < 96:
-        return network
-    return ipaddress.IPv4Network((mapped, network.prefixlen - 96))
+    return plain_network(network)

@@ -83,14 +83,24 @@ ARRAYS: Mapping[object, ValueType] = {
         masked(assertions, Assertion.masked)),
 }  # fmt: skip
 MARKED: Mapping[Mark, ValueType] = {
-    Mark.ID: ValueType(schema.INTEGER, values.own_id), Mark.BIT: ValueType({**schema.INTEGER,
-    "enum": list(CACHE_BUSTER)}, values.bit, int), Mark.ALERT_DAYS: ValueType(schema.ALERT_DAYS,
-    values.alert_days), Mark.PERCENT: ValueType(schema.NUMBER, values.percent), Mark.CLOCK_TIME:
-    ValueType(schema.CLOCK_TIME, values.text), Mark.TIME_TEXT: ValueType(schema.MOMENT,
-    values.time), Mark.SPANS: ValueType(schema.array(schema.record({"from": schema.MOMENT, "to":
-    schema.MOMENT})), values.spans, spans), Mark.ALERTS: ValueType(schema.array(schema.PAIR),
-    values.pairs, pairs, masked(pairs, masked_alert)), Mark.DEFAULT_IF_NULL:
-    ValueType(schema.STRING, lambda value: values.text(value) or None, lacking=""), }  # fmt: skip
+    Mark.ID: ValueType(schema.INTEGER, values.own_id),
+    Mark.BIT: ValueType({**schema.INTEGER, "enum": list(CACHE_BUSTER)}, values.bit, int),
+    Mark.ALERT_DAYS: ValueType(schema.ALERT_DAYS, values.alert_days),
+    Mark.PERCENT: ValueType(schema.NUMBER, values.percent),
+    Mark.CLOCK_TIME: ValueType(schema.CLOCK_TIME, values.text),
+    Mark.TIME_TEXT: ValueType(schema.MOMENT, values.time),
+    Mark.SPANS: ValueType(
+        schema.array(schema.record({"from": schema.MOMENT, "to": schema.MOMENT})),
+        values.spans,
+        spans,
+    ),
+    Mark.ALERTS: ValueType(
+        schema.array(schema.PAIR), values.pairs, pairs, masked(pairs, masked_alert)
+    ),
+    Mark.DEFAULT_IF_NULL: ValueType(
+        schema.STRING, lambda value: values.text(value) or None, lacking=""
+    ),
+}
 
 
 def word(words: type[StrEnum]) -> ValueType:

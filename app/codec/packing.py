@@ -169,11 +169,4 @@ def moment(value: Any) -> datetime | None:
     return read if named.tzinfo is not None and FIRST_YEAR <= read.year <= LAST_YEAR else None
 
 
-_result = reader(Result, "result", checked_at=moment)
-
-
-def _read_result(data: Any) -> Result:
-    return _result(data)
-
-
-_outcome = reader(Outcome, "outcome", result=_read_result)
+_outcome = reader(Outcome, "outcome", result=reader(Result, "result", checked_at=moment))

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
 
 from app.i18n import N_
-
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
+from app.rules.url import IpAddress, IpNetwork
 
 PRIVATE = "private"
 LOOPBACK = "loopback"
@@ -28,7 +26,7 @@ WORDS = (PRIVATE, LOOPBACK)
 class Special:
     """One row: a network that is not the public internet. ``name`` reads well after "is"."""
 
-    network: Network
+    network: IpNetwork
     name: str
     word: str | None = None
     sticky: bool = False
@@ -132,7 +130,7 @@ def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
             yield IPv4Address(((number >> 64) & 0xFFFF) << 16 | (number >> 40) & 0xFFFF)
 
 
-def special(address: Address) -> Special | None:
+def special(address: IpAddress) -> Special | None:
     """The narrowest row that contains the address, sticky rows first; None for a public one."""
     for row in STICKY:
         if address in row.network:

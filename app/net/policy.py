@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 
 from app.i18n import N_, OR, _, listed
 from app.net.networks import (
@@ -21,12 +21,11 @@ from app.net.networks import (
     SPECIAL,
     STICKY,
     WORDS,
-    Address,
-    Network,
     Special,
     embedded,
     special,
 )
+from app.rules.url import IpAddress, IpNetwork, plain_network
 
 WHERE = N_("on the Settings page, or in WAKEFUL_ALLOW_NETWORKS")
 # Before the sentence of the address, if a name was asked for.
@@ -42,8 +41,8 @@ class Refusal:
     hand out credentials, nor what is no network of one's own: those are named by hand.
     """
 
-    address: Address
-    network: Network
+    address: IpAddress
+    network: IpNetwork
     sentence: str
     is_offered: bool = False
 
@@ -57,7 +56,7 @@ class Policy:
     """
 
     def __init__(
-        self, networks: Sequence[Network] = (), words: Iterable[str] = (), where: str = WHERE
+        self, networks: Sequence[IpNetwork] = (), words: Iterable[str] = (), where: str = WHERE
     ) -> None:
         self._where = where
         self.words = frozenset(words)
@@ -72,17 +71,17 @@ class Policy:
             )
         self.networks = tuple(networks)
         opened = tuple(row.network for row in SPECIAL if row.word in self.words)
-        self._opened: tuple[Network, ...] = (
-            tuple(_plain(network) for network in self.networks) + opened
+        self._opened: tuple[IpNetwork, ...] = (
+            tuple(plain_network(network) for network in self.networks) + opened
         )
-        self._judged: dict[Address | str, Refusal | None] = {}
+        self._judged: dict[IpAddress | str, Refusal | None] = {}
 
     @classmethod
     def parse(cls, text: str, where: str = WHERE) -> Policy:
         """Read ``10.0.0.0/8, loopback``. Empty text opens public addresses only. Raises ValueError
         with a sentence.
         """
-        networks: list[Network] = []
+        networks: list[IpNetwork] = []
         words: set[str] = set()
         for part in (piece.strip() for piece in text.split(",")):
             if part.lower() in WORDS:
@@ -91,7 +90,7 @@ class Policy:
                 networks.append(_network(part))
         return cls(networks, words, where)
 
-    def refusal(self, address: Address | str) -> Refusal | None:
+    def refusal(self, address: IpAddress | str) -> Refusal | None:
         """Why this address is closed, or None if it is open. Raises ValueError for text that is not
         an address.
         """
@@ -106,19 +105,19 @@ class Policy:
         self._judged[address] = refused
         return refused
 
-    def allows(self, address: Address | str) -> bool:
+    def allows(self, address: IpAddress | str) -> bool:
         return self.refusal(address) is None
 
-    def opens(self, network: Network) -> bool:
+    def opens(self, network: IpNetwork) -> bool:
         """Whether this network was added to the public ones, by itself or within another."""
         return any(_within(network, opened) for opened in self._opened)
 
     @property
-    def offerable(self) -> Iterable[Network]:
+    def offerable(self) -> Iterable[IpNetwork]:
         """The results of ``offered``."""
         return (row.network for row in SPECIAL if row.word is not None)
 
-    def offered(self, text: str) -> Network | None:
+    def offered(self, text: str) -> IpNetwork | None:
         """The network to allow, so that the address of ``text`` can be reached. None if it is no
         refusal of this policy: another place has its own networks, and what a stranger's server
         answers, or where it redirects, must lead nobody to open one.
@@ -133,8 +132,8 @@ class Policy:
         wider = Policy((*self.networks, refusal.network), self.words)
         return refusal.network if wider.allows(refusal.address) else None
 
-    def _judge(self, address: Address) -> Refusal | None:
-        inner: Iterable[Address] = embedded(address) if isinstance(address, IPv6Address) else ()
+    def _judge(self, address: IpAddress) -> Refusal | None:
+        inner: Iterable[IpAddress] = embedded(address) if isinstance(address, IPv6Address) else ()
         for part in (address, *inner):
             row = special(part)
             if row is not None and not self._opens(row, part):
@@ -143,14 +142,14 @@ class Policy:
                 return Refusal(address, row.network, sentence, is_offered)
         return None
 
-    def _opens(self, row: Special, address: Address) -> bool:
+    def _opens(self, row: Special, address: IpAddress) -> bool:
         for network in self._opened:
             if address in network and (not row.sticky or _within(network, row.network)):
                 return True
         return False
 
 
-def _within(inner: Network, outer: Network) -> bool:
+def _within(inner: IpNetwork, outer: IpNetwork) -> bool:
     return (
         inner.version == outer.version
         and inner.prefixlen >= outer.prefixlen
@@ -158,18 +157,7 @@ def _within(inner: Network, outer: Network) -> bool:
     )
 
 
-def _plain(network: Network) -> Network:
-    """An IPv4 network that is written as IPv6 (::ffff:10.0.0.0/104), as IPv4."""
-    if (
-        isinstance(network, IPv6Network)
-        and network.prefixlen >= 96
-        and network.network_address.ipv4_mapped
-    ):
-        return IPv4Network((network.network_address.ipv4_mapped, network.prefixlen - 96))
-    return network
-
-
-def _network(part: str) -> Network:
+def _network(part: str) -> IpNetwork:
     try:
         return ip_network(part)
     except ValueError:
@@ -186,7 +174,7 @@ def _network(part: str) -> Network:
     raise ValueError(_(sentence, part=repr(part), meant=without_host_bits))
 
 
-def _sentence(address: Address, judged: Address, row: Special, where: str) -> str:
+def _sentence(address: IpAddress, judged: IpAddress, row: Special, where: str) -> str:
     inside = not (judged is address or judged == address)
     network = "" if row.network.prefixlen in (0, row.network.max_prefixlen) else f" ({row.network})"
     sentence = (
@@ -207,7 +195,7 @@ def _sentence(address: Address, judged: Address, row: Special, where: str) -> st
     )
 
 
-def _way(address: Address, row: Special) -> str:
+def _way(address: IpAddress, row: Special) -> str:
     if row.word is not None and row not in STICKY:
         return listed((row.word, str(row.network)), OR)
     sentence = N_("the network %(network)s itself") if row.sticky else N_("the network %(network)s")

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from string import ascii_lowercase, digits
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -22,6 +22,8 @@ import idna
 from app.i18n import N_, OR, _, listed
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
 
 _SHAPE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOTALL)
 _AUTHORITY = re.compile(
@@ -312,3 +314,12 @@ def is_link(text: str) -> bool:
 def check_link(text: str) -> None:
     if not is_link(text):
         raise ValueError(_(NO_LINK))
+
+
+def plain_network(network: IpNetwork) -> IpNetwork:
+    """An IPv4 network that is written as IPv6 (::ffff:10.0.0.0/104), as IPv4."""
+    start = network.network_address
+    mapped = start.ipv4_mapped if isinstance(start, IPv6Address) else None
+    if mapped is None or network.prefixlen < 96:
+        return network
+    return IPv4Network((mapped, network.prefixlen - 96))

@@ -10,11 +10,12 @@ import json
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from cachetools import TLRUCache
 from whoisit.bootstrap import BaseBootstrap
 from whoisit.errors import UnsupportedError, WhoisItError
 from whoisit.parser import parse_events
@@ -50,44 +51,34 @@ class Registries:
     whois: Mapping[str, str] | None = None
 
 
-@dataclass(slots=True)
-class _CachedRegistries:
-    until: float
-    registries: Registries | None
-    why: str = ""
+def _expires(_source: str, listed: Registries | str, now: float) -> float:
+    return now + (KEEP_FAILURE_SECONDS if isinstance(listed, str) else KEEP_SECONDS)
 
 
-@dataclass(slots=True)
-class _Cache:
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    entries: dict[str, _CachedRegistries] = field(default_factory=dict)
-
-
-_cache = _Cache()
+# By source: the list, or why it cannot be read.
+_lists: TLRUCache[str, Registries | str] = TLRUCache(10, _expires, time.monotonic)
+_reading = threading.Lock()
 
 
 def load(source: str | None, now: datetime, deadline: float, network: Network) -> Registries:
     """The list of registries from a URL or file, kept for a day. Raises NoAnswer."""
     key = source or IANA
-    with _cache.lock:
-        cached = _cache.entries.get(key)
-        if cached is None or time.monotonic() >= cached.until:
-            cached = _cache.entries[key] = _load(source, now, deadline, network)
-    if cached.registries is None:
-        raise NoAnswer(cached.why)
-    return cached.registries
+    with _reading:
+        listed = _lists.get(key)
+        if listed is None:
+            listed = _lists[key] = _load(source, now, deadline, network)
+    if isinstance(listed, str):
+        raise NoAnswer(listed)
+    return listed
 
 
-def _load(
-    source: str | None, now: datetime, deadline: float, network: Network
-) -> _CachedRegistries:
+def _load(source: str | None, now: datetime, deadline: float, network: Network) -> Registries | str:
+    """The list, or why it cannot be read."""
     try:
         raw = _read(source or IANA, deadline, network)
-        registries = parse_bootstrap(raw, now, ours=source is None)
+        return parse_bootstrap(raw, now, ours=source is None)
     except (NoAnswer, OSError, ValueError, WhoisItError) as fault:
-        why = _("the list of registries could not be loaded: %(fault)s", fault=fault)
-        return _CachedRegistries(time.monotonic() + KEEP_FAILURE_SECONDS, None, why)
-    return _CachedRegistries(time.monotonic() + KEEP_SECONDS, registries)
+        return _("the list of registries could not be loaded: %(fault)s", fault=fault)
 
 
 def _read(source: str, deadline: float, network: Network) -> str | bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -29,30 +29,20 @@ NOT_ON_PAGE = N_("The monitor %(id)s is not on the page.")
 MEMBERS = ("monitors", "names", "groups")
 
 
-@dataclass(frozen=True, slots=True)
-class PageMembers:
-    monitors: tuple[int, ...]
-    names: tuple[ComponentName, ...]
-    groups: tuple[Group, ...]
-
-
-def of_pages(ids: Sequence[int]) -> Mapping[int, PageMembers]:
-    """The members of each of these pages."""
-    rows: defaultdict[int, list[StatusPageMonitorRow]] = defaultdict(list)
-    for row in db.session.scalars(
-        as_stored(StatusPageMonitorRow)
-        .where(StatusPageMonitorRow.status_page_id.in_(ids))
-        .order_by(StatusPageMonitorRow.position, StatusPageMonitorRow.monitor_id)
-    ):
-        rows[row.status_page_id].append(row)
-    groups: defaultdict[int, list[StatusPageGroupRow]] = defaultdict(list)
-    for group in db.session.scalars(
-        as_stored(StatusPageGroupRow)
-        .where(StatusPageGroupRow.status_page_id.in_(ids))
-        .order_by(StatusPageGroupRow.position, StatusPageGroupRow.id)
-    ):
-        groups[group.status_page_id].append(group)
+def of_pages(ids: Sequence[int]) -> Mapping[int, dict[str, tuple[Any, ...]]]:
+    """The ``MEMBERS`` of each of these pages."""
+    rows = _by_page(StatusPageMonitorRow, ids, StatusPageMonitorRow.monitor_id)
+    groups = _by_page(StatusPageGroupRow, ids, StatusPageGroupRow.id)
     return {id: _members(rows[id], groups[id]) for id in ids}
+
+
+def _by_page(table: Any, ids: Sequence[int], id: Any) -> Mapping[int, list[Any]]:
+    """The rows of each page, by position, and then by ``id``."""
+    by_page = defaultdict(list)
+    of_pages = as_stored(table).where(table.status_page_id.in_(ids))
+    for row in db.session.scalars(of_pages.order_by(table.position, id)):
+        by_page[row.status_page_id].append(row)
+    return by_page
 
 
 def on_page(session: DbSession, page_id: int) -> list[int]:
@@ -68,11 +58,10 @@ def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
     """
     if fields.keys().isdisjoint(MEMBERS):
         return
-    old_members = of_pages([page.id])[page.id]
+    old = of_pages([page.id])[page.id]
     _change(session, page.id, fields)
-    new_members = of_pages([page.id])[page.id]
-    pairs = {name: (getattr(old_members, name), getattr(new_members, name)) for name in MEMBERS}
-    changes = {name: (_audited(old), _audited(new)) for name, (old, new) in pairs.items()}
+    new = of_pages([page.id])[page.id]
+    changes = {name: (_audited(old[name]), _audited(new[name])) for name in MEMBERS}
     audit.changed(session, audit.thing(page), changes)
 
 
@@ -100,18 +89,19 @@ def _audited(members: Sequence[Any]) -> list[Any]:
 
 def _members(
     rows: Sequence[StatusPageMonitorRow], groups: Sequence[StatusPageGroupRow]
-) -> PageMembers:
+) -> dict[str, tuple[Any, ...]]:
     grouped: defaultdict[int | None, list[StatusPageMonitorRow]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.group_position or 0):
         grouped[row.group_id].append(row)
-    return PageMembers(
-        tuple(row.monitor_id for row in rows),
-        tuple(ComponentName(row.monitor_id, row.name) for row in rows if row.name is not None),
-        tuple(
-            Group(group.name, tuple(row.monitor_id for row in grouped[group.id]))
-            for group in groups
+    names = (ComponentName(row.monitor_id, row.name) for row in rows if row.name is not None)
+    grouped_ids = ([row.monitor_id for row in grouped[group.id]] for group in groups)
+    return {
+        "monitors": tuple(row.monitor_id for row in rows),
+        "names": tuple(names),
+        "groups": tuple(
+            Group(group.name, tuple(ids)) for group, ids in zip(groups, grouped_ids, strict=True)
         ),
-    )
+    }
 
 
 def _set_monitors(

@@ -154,9 +154,7 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
             record_of(
                 StatusPage,
                 rows[id],
-                monitors=members[id].monitors,
-                names=members[id].names,
-                groups=members[id].groups,
+                **members[id],
                 link=link_of(rows[id], base),
                 password_set=rows[id].password_hash is not None,
                 logo_link=image_of(rows[id], base, "logo"),

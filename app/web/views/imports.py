@@ -20,9 +20,9 @@ from app.forms.imported import ImportDefaults, candidate_of, record_of
 from app.forms.schema import bind
 from app.i18n import N_, _
 from app.imports.candidates import FORMATS, Candidate, NotReadable, Reading
-from app.net.networks import Network
 from app.records import CONTACT, MAX_CONTACT_NAME, PAGE_SIZES, MonitorQuery, Pair, masked_alert
 from app.rules.text import digits, fault_of
+from app.rules.url import IpNetwork
 from app.stores import current_settings, current_store
 from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes, sentences
 from app.web.frame import allowing, choices, progress, remembered, servers
@@ -194,7 +194,7 @@ def _preview_again(plan: ImportPlan, faults: Mapping[str, str]) -> tuple[str, in
 
 def _refused(rows: Sequence[ImportRow]) -> Mapping[str, int]:
     """One refusal of each network that URLs name, and how many entries it is about."""
-    refusals: dict[Network, tuple[str, int]] = {}
+    refusals: dict[IpNetwork, tuple[str, int]] = {}
     for row in rows:
         refusal = allowing.refusal_of(row.validated.url) if row.is_new else None
         if refusal is not None:
