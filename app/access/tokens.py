@@ -1,5 +1,5 @@
 """Tokens of links and cookies, of which only a hash is stored; keyed hashes, by which encrypted
-values are looked up; and sealed data, which a page holds for the next request.
+values are looked up; sealed data, which a page holds for the next request; and signed links.
 
 Keyed hashes keep a guessed address from being recognised in the database. Their key is the first
 secret key of the installation. When that is replaced, the hashes stay as they are: with two hashes,
@@ -14,22 +14,25 @@ import hmac
 import json
 import secrets
 import zlib
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from cryptography.fernet import InvalidToken, MultiFernet
 from flask import current_app
+from itsdangerous import BadData, SignatureExpired, URLSafeTimedSerializer
 
 from app.db.settings import store_setting, stored_setting
 from app.db.types import readable
 from app.errors import Denied
 from app.i18n import N_, _
-from app.secret_keys import cipher, keys_of
+from app.secret_keys import cipher, keys_of, signing_keys
 
 TOKEN_BYTES = 24  # 192 bits
 HASH_KEY = "hash_key"
 _CACHED_KEY = "wakeful.hash_key"
-LIFETIME_SECONDS = 24 * 3600  # of sealed data
+SEALED_SECONDS = 24 * 3600  # of sealed data
 PAGE_TOO_OLD = N_("This page is too old, or it is not complete. Start again.")
 
 
@@ -74,7 +77,7 @@ def seal(data: Any, purpose: str) -> str:
 def unseal(text: str, purpose: str) -> Any:
     """The data that ``seal`` was given. Raises Denied with a sentence for anything else."""
     try:
-        packed = _fernet(purpose).decrypt(text.encode(), ttl=LIFETIME_SECONDS)
+        packed = _fernet(purpose).decrypt(text.encode(), ttl=SEALED_SECONDS)
     except (InvalidToken, ValueError):
         raise Denied(_(PAGE_TOO_OLD)) from None
     return json.loads(zlib.decompress(packed))
@@ -82,3 +85,107 @@ def unseal(text: str, purpose: str) -> Any:
 
 def _fernet(purpose: str) -> MultiFernet:
     return cipher(f"wakeful sealed v1 {purpose}".encode(), keys_of())
+
+
+# --- Links to acknowledge -------------------------------------------------------------------------
+#
+# Signed, so that nobody can forge one, and expiring, so that an old mail is of no use. The link
+# only opens a page with one button. Mail scanners follow links: a link that acknowledged at once
+# would acknowledge every incident before a person had seen it.
+
+ACKNOWLEDGE_SECONDS = 7 * 24 * 3600
+EXPIRED = N_("This link has expired. Open the incident in the dashboard to acknowledge it.")
+NOT_VALID = N_("This link is not valid. Copy it whole from the message, or open the dashboard.")
+_SALT = "wakeful acknowledge v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """The content of a link. ``via`` says where it was, such as "a link in the email to
+    ops@example.com"; it is not a secret. ``delivery_id``: of a message about several incidents.
+    """
+
+    incident_id: int
+    via: str
+    delivery_id: int | None = None
+
+
+def acknowledgement_token(
+    incident_id: int, via: str | None = None, delivery_id: int | None = None
+) -> str:
+    """The token of a link to the acknowledge page. Needs an application context."""
+    message = [] if delivery_id is None else [delivery_id]
+    return str(_serializer().dumps([incident_id, via or _("a link in an alert"), *message]))
+
+
+def read_acknowledgement(token: str) -> Acknowledgement:
+    """The content of ``token``. Raises Denied with a sentence if it is not ours or has expired."""
+    try:
+        incident_id, via, *message = _serializer().loads(token, max_age=ACKNOWLEDGE_SECONDS)
+    except SignatureExpired:
+        raise Denied(_(EXPIRED)) from None
+    except (BadData, TypeError, ValueError):
+        raise Denied(_(NOT_VALID)) from None
+    return Acknowledgement(int(incident_id), str(via), *message)
+
+
+def _serializer() -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(signing_keys(), salt=_SALT)
+
+
+# --- Links of subscribers -------------------------------------------------------------------------
+#
+# Tokens that prove that somebody may confirm or end a subscription. Nothing stores them. A token
+# names its purpose, the subscriber and the target, so it fits one subscription and one use. It also
+# names the status page, which is shown even if the subscription has ended already.
+
+CONFIRM_WITHIN = timedelta(hours=48)
+_MARK = 16  # of the digest: identifies a target
+_MAC = 40  # 160 bits
+
+
+class Purpose(StrEnum):
+    CONFIRM = "confirm"
+    UNSUBSCRIBE = "unsubscribe"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """The content of a token. ``mark`` is the beginning of the digest."""
+
+    page_id: int
+    subscriber_id: int
+    mark: str
+
+
+def target_digest(channel: str, target: str) -> str:
+    """A keyed hash of a target, so that a guessed address cannot be recognised in the database.
+    Two spellings of an email address that differ in case are one.
+    """
+    folded = target.casefold() if channel == "email" else target
+    return keyed_hash("subscriber", channel, folded)
+
+
+def subscription_token(
+    purpose: Purpose, page_id: int, subscriber_id: int, digest: str, now: datetime
+) -> str:
+    stamp = int(now.timestamp()) if purpose is Purpose.CONFIRM else 0
+    content = f"{page_id}-{subscriber_id}-{digest[:_MARK]}-{stamp}"
+    return f"{content}-{_mac(keys_of()[0], purpose, content)}"
+
+
+def read_subscription(purpose: Purpose, token: str, now: datetime) -> Subscription | None:
+    """The content of a token that is ours, for this purpose, and not too old."""
+    content, _dash, mac = token.rpartition("-")
+    right = (_mac(key, purpose, content) for key in keys_of())
+    if not token.isascii() or not any(hmac.compare_digest(mac, candidate) for candidate in right):
+        return None
+    page_id, subscriber_id, mark, stamp = content.split("-")
+    if purpose is Purpose.CONFIRM and now.timestamp() - int(stamp) > CONFIRM_WITHIN.total_seconds():
+        return None
+    return Subscription(int(page_id), int(subscriber_id), mark)
+
+
+def _mac(key: str, purpose: Purpose, content: str) -> str:
+    parts = ("subscription token v1", purpose, content)
+    return hmac.new(key.encode(), "\0".join(parts).encode(), hashlib.sha256).hexdigest()[:_MAC]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import select
 
-from app.access import acknowledgements
+from app.access import tokens
 from app.alerts import messages
 from app.alerts.channels import text_of
 from app.alerts.channels.base import Outgoing
@@ -50,7 +50,7 @@ class Composer:
         reader, several = _reader(row), row.id if "deliveries" in row.facts else None
         context = MessageContext(
             base_url=base_url(self._settings.public_url, self._settings.bind),
-            acknowledge_token=lambda id: acknowledgements.make_token(id, reader, several),
+            acknowledge_token=lambda id: tokens.acknowledgement_token(id, reader, several),
             others_down=self._others_down,
             notes=self._notes,
             zone=None if zone == UTC else zone_of(zone),

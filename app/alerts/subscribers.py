@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select
 
-from app.access.subscriptions import CONFIRM_WITHIN, Purpose, make_token
+from app.access.tokens import CONFIRM_WITHIN, Purpose, subscription_token
 from app.alerts.answers import Answer
 from app.alerts.lanes import ClaimedDelivery
 from app.alerts.outbox import columns
@@ -72,7 +72,7 @@ def message(
     """The columns of a row for one subscriber, who has ``id``, ``channel``, ``value`` and
     ``digest``.
     """
-    token = make_token(Purpose.UNSUBSCRIBE, page_id, subscriber.id, subscriber.digest, now)
+    token = subscription_token(Purpose.UNSUBSCRIBE, page_id, subscriber.id, subscriber.digest, now)
     facts = {"event": event.value, "at": iso(now), **facts, "unsubscribe": token}
     row = columns(event.value, subscriber.channel, subscriber.value, facts, now)
     return row | {"subscriber_id": subscriber.id, "lane": f"subscriber-{subscriber.id}"}
@@ -90,7 +90,7 @@ def answer(
     """
     facts: dict[str, Any] = {"page": page_facts(page)}
     if event is SubscriberEvent.CONFIRM:
-        token = make_token(Purpose.CONFIRM, page.id, subscriber.id, subscriber.digest, now)
+        token = subscription_token(Purpose.CONFIRM, page.id, subscriber.id, subscriber.digest, now)
         facts["token"] = token
     session.execute(insert(DeliveryRow), [message(event, subscriber, page.id, facts, now)])
     wakeups.note(session, liveness.WORKER)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import click
 
 from app.access import actors, audit, tokens
-from app.access.acknowledgements import LIFETIME_SECONDS
+from app.access.tokens import ACKNOWLEDGE_SECONDS
 from app.commands.opened import opened
 from app.config import Settings, read
 from app.db import liveness, rotation, schema, writing
@@ -82,7 +82,7 @@ def rotate_keys(settings: Settings) -> bool:
         click.echo(_(NOT_DONE), err=True)
         return False
     click.echo(_(WEB))
-    click.echo(_(REMOVE, days=LIFETIME_SECONDS // 86400))
+    click.echo(_(REMOVE, days=ACKNOWLEDGE_SECONDS // 86400))
     return not lost
 
 

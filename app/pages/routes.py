@@ -30,7 +30,7 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from app.access.subscriptions import Purpose
+from app.access.tokens import Purpose
 from app.pages import badges, calendar, feeds, subscribe, summary
 from app.pages.addresses import HTML, PageContext, Visit
 from app.records import Component, PublicPage

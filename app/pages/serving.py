@@ -23,7 +23,7 @@ from flask import Flask
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Request, Response
 
-from app.access.subscriptions import Purpose
+from app.access.tokens import Purpose
 from app.config import Settings
 from app.errors import NotFound, Throttled, Unavailable
 from app.headers import OWN_HOST

@@ -10,7 +10,7 @@ import pytest
 import time_machine
 from flask import Flask
 
-from app.access import acknowledgements
+from app.access import tokens
 from app.alerts import words
 from app.alerts.channels import discord, flock, slack, sms, teams, telegram
 from app.alerts.messages import compose
@@ -373,17 +373,17 @@ def test_durations_are_written_in_two_units(seconds: int, text: str) -> None:
 def test_an_acknowledge_link_is_signed_and_expires(core: Flask) -> None:
     start = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
     with core.app_context(), time_machine.travel(start, tick=False) as clock:
-        token = acknowledgements.make_token(7, "email to ops@example.com")
+        token = tokens.acknowledgement_token(7, "email to ops@example.com")
         assert re.fullmatch(r"[A-Za-z0-9_.-]+", token)
-        read = acknowledgements.read_token(token)
+        read = tokens.read_acknowledgement(token)
         assert (read.incident_id, read.via) == (7, "email to ops@example.com")
         forged = token[:-2] + ("AA" if token[-2:] != "AA" else "BB")
         for bad in (forged, "", "x.y.z"):
             with pytest.raises(Denied, match="not valid"):
-                acknowledgements.read_token(bad)
+                tokens.read_acknowledgement(bad)
         clock.move_to(start + timedelta(days=7, seconds=2))
         with pytest.raises(Denied, match="expired"):
-            acknowledgements.read_token(token)
+            tokens.read_acknowledgement(token)
 
 
 SLOW = INCIDENT | {"severity": "degraded", "cause": "The first byte takes 1.9 s."}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert, select
 
-from app.access.acknowledgements import read_token
+from app.access.tokens import read_acknowledgement
 from app.alerts import by_hand
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
@@ -139,7 +139,9 @@ def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
         covered = [row.id for row in box.rows() if row.covered_by == digest.id]
         assert covered == digest.facts["deliveries"]
     with box.app.app_context():  # its page offers all of the message
-        assert read_token(link.rpartition("/")[2]).delivery_id in [digest.id for digest in digests]
+        assert read_acknowledgement(link.rpartition("/")[2]).delivery_id in [
+            digest.id for digest in digests
+        ]
     rows = box.rows(*(row.id for row in on_hold))
     states = {(row.status, row.reason, row.next_attempt_at) for row in rows}
     assert states == {(HELD, "quiet hours", None)}

@@ -12,7 +12,7 @@ from flask import Flask
 from sqlalchemy import insert
 
 from app import paths
-from app.access.subscriptions import Purpose, digest, make_token
+from app.access.tokens import Purpose, subscription_token, target_digest
 from app.alerts import subscribers
 from app.alerts.channels import mail as mails
 from app.alerts.channels.base import Outgoing
@@ -221,7 +221,7 @@ def test_the_question_links_the_page_where_one_confirms(
     ask(mailing, who)
     mailing.turn()
     with mailing.app.app_context():
-        token = make_token(Purpose.CONFIRM, page, who, digest("email", WHO), now)
+        token = subscription_token(Purpose.CONFIRM, page, who, target_digest("email", WHO), now)
     lines = mail.mails[0].get_body(("plain",)).get_content().splitlines()
     assert f"Confirm: https://w.example/status/example/confirm/{token}" in lines
     assert pages.subscribers()[0].confirmed_at is None  # only the button does that
@@ -241,7 +241,9 @@ def test_a_webhook_confirms_by_sending_the_token_back(
     [request] = sink.to("/hook")
     assert request.json["type"] == "confirm"
     with box.app.app_context():
-        token = make_token(Purpose.CONFIRM, page, who, digest("webhook", f"{sink.url}/hook"), now)
+        token = subscription_token(
+            Purpose.CONFIRM, page, who, target_digest("webhook", f"{sink.url}/hook"), now
+        )
     assert request.json["token"] == token
     [row] = pages.messages()
     assert row.status == DeliveryStatus.DELIVERED
@@ -418,7 +420,7 @@ def many(pages: Pages, page: int, urls: list[str], now: datetime) -> None:
     with pages.app.app_context(), writing() as session:
         rows = [
             {"status_page_id": page, "channel": "webhook", "value": url,
-             "digest": digest("webhook", url), "created_at": now, "confirmed_at": now}
+             "digest": target_digest("webhook", url), "created_at": now, "confirmed_at": now}
             for url in urls
         ]  # fmt: skip
         session.execute(insert(SubscriberRow), rows)

@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app.access import subscriptions
-from app.access.subscriptions import Purpose
+from app.access import tokens
+from app.access.tokens import Purpose
 from app.db import db
 from tests.factories import make_key, make_person, make_subscriber, now
 from tests.pages.made import make_page, make_shown
@@ -127,7 +127,7 @@ def test_a_link_to_end_a_subscription_works_under_the_name_that_the_page_had(
     reader = make_subscriber(app, page)
     with app.app_context():
         mark = reader.digest
-        token = subscriptions.make_token(Purpose.UNSUBSCRIBE, page, reader.id, mark, now())
+        token = tokens.subscription_token(Purpose.UNSUBSCRIBE, page, reader.id, mark, now())
     assert status(client, "old.example.com", f"/unsubscribe/{token}") == 200
     assert status(client, "old.example.com", f"/unsubscribe/{token}0") == 400
     assert status(client, "old.example.com", "/") == 400

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from app.access.acknowledgements import make_token
+from app.access.tokens import acknowledgement_token
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.pages.made import make_page, make_shown
 from tests.support.web_process import installation, web_process
@@ -94,7 +94,9 @@ def test_cookies_of_a_path_have_a_prefix_where_there_is_https(app: Flask, scheme
     assert client.get("/status/example", base_url=base).status_code == 200, "it opens the page"
     incidents = [make_incident(app, make_monitor(app), started_at=now()) for _ in range(2)]
     with app.app_context():
-        path, other = (f"/acknowledge/{make_token(incident.id)}" for incident in incidents)
+        path, other = (
+            f"/acknowledge/{acknowledgement_token(incident.id)}" for incident in incidents
+        )
     visitor = Visitor(app)
     visitor.client = client
     visitor.open(path, base_url=base)

@@ -16,8 +16,8 @@ from flask import Flask
 from sqlalchemy import update
 
 from app import create_app, create_core
-from app.access import acknowledgements, subscriptions, tokens
-from app.access.subscriptions import Purpose
+from app.access import tokens
+from app.access.tokens import Purpose
 from app.alerts.outbox import lane
 from app.commands import rotating
 from app.commands.doctor import examine
@@ -134,24 +134,24 @@ def test_what_was_signed_or_sealed_with_the_old_key_is_accepted(stored, settings
     page, who, mark = 1, 1, "0" * 64
     end = Purpose.UNSUBSCRIBE
     with stored.app_context():
-        link = acknowledgements.make_token(7, "mail")
-        leave = subscriptions.make_token(end, page, who, mark, now())
+        link = tokens.acknowledgement_token(7, "mail")
+        leave = tokens.subscription_token(end, page, who, mark, now())
         box = tokens.seal({"a": 1}, "import")
     Copies(tmp_path, [SECRET_KEY]).write("page-1", "a copy", changed=True)
     with having(settings, NEW, SECRET_KEY):
-        assert acknowledgements.read_token(link).incident_id == 7
-        assert subscriptions.read_token(end, leave, now()) is not None
+        assert tokens.read_acknowledgement(link).incident_id == 7
+        assert tokens.read_subscription(end, leave, now()) is not None
         assert tokens.unseal(box, "import") == {"a": 1}
-        fresh = acknowledgements.make_token(8, "mail")
-        fresh_leave = subscriptions.make_token(end, page, who, mark, now())
+        fresh = tokens.acknowledgement_token(8, "mail")
+        fresh_leave = tokens.subscription_token(end, page, who, mark, now())
     assert Copies(tmp_path, [NEW, SECRET_KEY]).find("page-1") == "a copy"
     assert Copies(tmp_path, [NEW]).find("page-1") is None
     with having(settings, NEW):
-        assert acknowledgements.read_token(fresh).incident_id == 8
-        assert subscriptions.read_token(end, fresh_leave, now()) is not None
-        assert subscriptions.read_token(end, leave, now()) is None
+        assert tokens.read_acknowledgement(fresh).incident_id == 8
+        assert tokens.read_subscription(end, fresh_leave, now()) is not None
+        assert tokens.read_subscription(end, leave, now()) is None
         with pytest.raises(Denied):
-            acknowledgements.read_token(link)
+            tokens.read_acknowledgement(link)
 
 
 def test_people_stay_logged_in_and_an_open_form_is_taken(stored, settings):

@@ -13,7 +13,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import select, text
 
-from app.access.subscriptions import Purpose, make_token
+from app.access.tokens import Purpose, subscription_token
 from app.commands.doctor import examine
 from app.db import db, unreadable, writing
 from app.db.tables import PostRow, PostTemplateRow, StatusPageRow, SubscriberRow
@@ -47,7 +47,7 @@ def link(app: Flask, page: int, purpose: Purpose) -> str:
     """The path under a page that the messages to a new subscriber name."""
     row = make_subscriber(app, page)
     with app.app_context():
-        return f"{purpose}/{make_token(purpose, page, row.id, row.digest, now())}"
+        return f"{purpose}/{subscription_token(purpose, page, row.id, row.digest, now())}"
 
 
 def subscribers(app: Flask) -> list[int]:

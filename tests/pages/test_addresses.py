@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app.access.subscriptions import Purpose, make_token
+from app.access.tokens import Purpose, subscription_token
 from tests.factories import now
 from tests.pages.made import make_page, make_shown
 
@@ -33,7 +33,7 @@ def test_whoever_stands_at_the_door_of_a_page_sees_its_theme(app: Flask, client:
     make_page(app, theme="dark")
     make_page(app, slug="locked", theme="dark", password="let me in, please")
     with app.app_context():
-        confirm, leave = (make_token(purpose, 1, 1, "d" * 32, now()) for purpose in Purpose)
+        confirm, leave = (subscription_token(purpose, 1, 1, "d" * 32, now()) for purpose in Purpose)
     doors = [
         client.get(f"/status/{path}")
         for path in (

@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from playwright.sync_api import expect
 
-from app.access.subscriptions import Purpose, make_token
+from app.access.tokens import Purpose, subscription_token
 from tests.factories import make_incident, now
 from tests.pages.made import make_day, make_page, make_post, make_shown, make_window
 from tests.support.axe import violations
@@ -63,7 +63,7 @@ def test_axe_finds_nothing(app: Flask, site: str, chromium: Browser):
     paths = ["/example", "/example/history", "/example/subscribe", "/example/widget", "/locked", ""]
     for purpose in Purpose:
         with app.app_context():
-            token = make_token(purpose, 1, 1, "d" * 32, now())
+            token = subscription_token(purpose, 1, 1, "d" * 32, now())
         paths.append(f"/example/{purpose}/{token}")
     with opened(chromium) as page:
         for path in paths:

@@ -145,10 +145,10 @@ def test_one_click_needs_no_cookie_also_on_pages_that_not_everybody_may_read(
 
 
 def _end(app: Flask, page: int, subscriber: object) -> str:
-    from app.access.subscriptions import Purpose, make_token
+    from app.access.tokens import Purpose, subscription_token
 
     with app.app_context():
-        return make_token(Purpose.UNSUBSCRIBE, page, subscriber.id, subscriber.digest, T)
+        return subscription_token(Purpose.UNSUBSCRIBE, page, subscriber.id, subscriber.digest, T)
 
 
 def test_nobody_signs_up_to_a_page_that_they_may_not_read(

@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.access.subscriptions import Purpose, make_token
+from app.access.tokens import Purpose, subscription_token
 from app.alerts.subscribers import delete_unconfirmed
 from app.db import db, writing
 from app.db.tables import StatusPageRow
@@ -106,7 +106,7 @@ def test_a_token_fits_one_use_one_subscriber_and_48_hours(public: Public, core: 
     confirm, end = public.token(), public.token("unsubscribe")
     [row] = public.pages.subscribers()
     with core.app_context():
-        of_another = make_token(Purpose.CONFIRM, page, row.id + 1, row.digest, T)
+        of_another = subscription_token(Purpose.CONFIRM, page, row.id + 1, row.digest, T)
     wrong = [end, confirm[:-1], f"{confirm}0", f"1{confirm}", "", "-", "1-1-1-1-1", "é" * 9]
     for token in (*wrong, of_another):
         with pytest.raises(NotFound):

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask
 from sqlalchemy import select
 
-from app.access.subscriptions import digest
+from app.access.tokens import target_digest
 from app.alerts.subscribers import announce
 from app.db import db, writing
 from app.db.tables import (
@@ -69,7 +69,7 @@ class Pages:
                 status_page_id=page,
                 channel=channel,
                 value=value,
-                digest=digest(channel, value),
+                digest=target_digest(channel, value),
                 created_at=now,
                 confirmed_at=now if confirmed else None,
             )

@@ -19,8 +19,8 @@ from flask import Flask, request
 from flask.sessions import SecureCookieSessionInterface
 
 from app import create_app
-from app.access.acknowledgements import make_token
 from app.access.second_factor import CODE_GROUP, CODE_GROUPS, SecondFactors
+from app.access.tokens import acknowledgement_token
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import AuthenticatorAppRow, InvitationRow, PasskeyRow, RecoveryCodeRow
@@ -456,7 +456,7 @@ def _fill(app: Flask) -> dict[str, Any]:
         scene.add_markers(ids)
         prefix = current_access().keys.all()[0].prefix
         current_access().factors.set_required_roles([Role.EDITOR])
-        token = make_token(1, delivery_id=storm)
+        token = acknowledgement_token(1, delivery_id=storm)
         mark = current_store().contacts.shared(1)[-1].mark
         _, screen = current_access().wall_links.create("Operations room", "UTC", tag="prod")
         links = _links()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.access.acknowledgements import make_token
+from app.access.tokens import acknowledgement_token
 from app.db import db
 from app.db.tables import IncidentRow
 from app.errors import Conflict
@@ -128,7 +128,7 @@ def test_the_list_filters_by_status_search_and_monitor(app, editor):
 def test_a_link_from_an_alert_acknowledges_by_one_click_without_a_login(app, stranger, editor):
     incident = make_incident(app, make_monitor(app, name="Shop"))
     with app.app_context():
-        token = make_token(incident.id, "a link in the email to ops@example.com")
+        token = acknowledgement_token(incident.id, "a link in the email to ops@example.com")
     for method in ("HEAD", "OPTIONS"):  # as mail scanners and previews ask
         stranger.client.open(f"/acknowledge/{token}", method=method)
     assert stranger.client.post(f"/acknowledge/{token}").status_code in (400, 422), "not by itself"
@@ -141,7 +141,7 @@ def test_a_link_from_an_alert_acknowledges_by_one_click_without_a_login(app, str
     assert stranger.open(f"/acknowledge/{token}x").status == 404
     other = make_incident(app, make_monitor(app))
     with app.app_context():
-        token, gone = make_token(other.id, "a link"), make_token(77)
+        token, gone = acknowledgement_token(other.id, "a link"), acknowledgement_token(77)
     editor.open(f"/acknowledge/{token}").press("Acknowledge")
     assert row(app, other.id).acknowledged_by == "editor@wakeful.test", "who is logged in"
     assert stranger.open(f"/acknowledge/{gone}").status == 404
@@ -152,7 +152,9 @@ def test_a_name_given_behind_the_link_is_shown_and_remembered_on_the_device(app,
     first = make_incident(app, make_monitor(app))
     second = make_incident(app, make_monitor(app))
     with app.app_context():
-        tokens = [make_token(incident.id, "a link in Slack") for incident in (first, second)]
+        tokens = [
+            acknowledgement_token(incident.id, "a link in Slack") for incident in (first, second)
+        ]
     stranger.open(f"/acknowledge/{tokens[0]}").press("Acknowledge", name="x" * 81)
     assert stranger.status == 422
     assert row(app).acknowledged_at is None
@@ -171,7 +173,7 @@ def test_the_link_of_a_message_about_several_offers_all_of_them(app, stranger):
         make_delivery(app, incident_id=incident.id, status="held", covered_by=storm)
     alone = make_incident(app, make_monitor(app))
     with app.app_context():
-        token = make_token(incidents[0].id, "a link in Slack", storm)
+        token = acknowledgement_token(incidents[0].id, "a link in Slack", storm)
     stranger.open(f"/acknowledge/{token}").shows(
         "Acknowledge 3 incidents of this message", "Shop 2"
     )
@@ -187,7 +189,7 @@ def test_one_of_several_is_acknowledged_alone_and_the_others_stay_on_offer(app, 
     for incident in incidents:
         make_delivery(app, incident_id=incident.id, status="held", covered_by=storm)
     with app.app_context():
-        token = make_token(incidents[0].id, "a link in Slack", storm)
+        token = acknowledgement_token(incidents[0].id, "a link in Slack", storm)
     stranger.open(f"/acknowledge/{token}").press("Acknowledge")
     stranger.shows("Acknowledged by Somebody", "Acknowledge 2 incidents of this message")
     assert [row(app, incident.id).acknowledged_at is None for incident in incidents] == [

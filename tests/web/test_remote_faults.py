@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from werkzeug.wrappers import Response
 
-from app.access.acknowledgements import make_token
+from app.access.tokens import acknowledgement_token
 from app.db import journal, writing
 from app.db.tables import SignOfLifeRow
 from app.engine import recorder
@@ -341,7 +341,7 @@ def test_what_looks_after_the_service_is_not_troubled_by_a_remote(app, server, e
 def test_a_link_of_this_installation_acts_on_no_other_servers_incident(app, server, editor):
     incident = make_incident(app, make_monitor(app))
     with editor.client.application.app_context():
-        token = make_token(incident.id, "Email")
+        token = acknowledgement_token(incident.id, "Email")
     editor.open(f"/acknowledge/{token}")
     editor.shows("Open the link on the server that sent the message.", status=404)
     assert store_of(app).incidents.get(incident.id).acknowledged_at is None

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.access import passwords
 from app.access.settings import can_mail
-from app.access.subscriptions import Purpose, read_token
+from app.access.tokens import Purpose, read_subscription
 from app.alerts.messages.message import base_url
 from app.config import Settings
 from app.db import db, latest, patience, rollups, written
@@ -255,7 +255,7 @@ class PublicPages:
         """The id of the page that a link was sent for; None for a token that was never given out
         or has expired. Reads nothing from the database.
         """
-        subscription = read_token(purpose, token, self._clock())
+        subscription = read_subscription(purpose, token, self._clock())
         return None if subscription is None else subscription.page_id
 
     def confirm(self, token: str) -> StatusPage:

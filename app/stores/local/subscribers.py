@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Select, select
 from app.access import audit
 from app.access.counters import Counters, Limit, counted_address
 from app.access.settings import can_mail
-from app.access.subscriptions import Purpose, Subscription, digest, read_token
+from app.access.tokens import Purpose, Subscription, read_subscription, target_digest
 from app.alerts import subscribers
 from app.config import Settings
 from app.db import DbSession, db, writing
@@ -119,7 +119,7 @@ class Subscribing:
             return _page(page)
 
     def _subscription_of(self, purpose: Purpose, token: str) -> Subscription:
-        return existing(read_token(purpose, token, self.clock()), N_("subscription"), 0)
+        return existing(read_subscription(purpose, token, self.clock()), N_("subscription"), 0)
 
     def _check(self, channel: str, target: str) -> None:
         if channel not in SUBSCRIBER_CHANNELS:
@@ -146,7 +146,7 @@ class Subscribing:
 
     def _sign_up(self, session: DbSession, page_id: int, channel: str, target: str) -> None:
         """Ask the target to confirm, or remind it that it is subscribed, within daily limits."""
-        now, mark = self.clock(), digest(channel, target)
+        now, mark = self.clock(), target_digest(channel, target)
         page = session.get_one(StatusPageRow, page_id)
         # Before the subscriber is locked, by everybody: in another order, two sign-ups at the same
         # moment wait for each other.

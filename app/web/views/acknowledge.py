@@ -9,7 +9,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.access import actors
-from app.access.acknowledgements import Acknowledgement, read_token
+from app.access.tokens import Acknowledgement, read_acknowledgement
 from app.cookies import cookie_name, is_secure
 from app.errors import Denied, NotFound
 from app.forms.browser import BrowserForm
@@ -43,7 +43,7 @@ def page(token: str) -> Answer:
         # Two installations may share a secret key: the link must not act on another's incident.
         return render_template("acknowledge/void.html", sentence=_(ELSEWHERE)), 404
     try:
-        link = read_token(token)
+        link = read_acknowledgement(token)
         incident = current_store().incidents.get(link.incident_id)
     except (Denied, NotFound) as fault:
         gone = _("The incident no longer exists.") if isinstance(fault, NotFound) else str(fault)
