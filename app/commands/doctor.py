@@ -7,6 +7,7 @@ import smtplib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import dns.exception
@@ -254,10 +255,6 @@ def _clock(subject: Subject) -> Statements:
         yield _("It is %(time)s UTC here.", time=f"{now:%Y-%m-%d %H:%M:%S}")
 
 
-def _processes_of(part: str) -> Examination:
-    return lambda subject: _processes(subject, part)
-
-
 def _processes(subject: Subject, part: str) -> Statements:
     if subject.settings.store != "local":
         return
@@ -416,8 +413,8 @@ OF_TABLES = (
     (N_("stored values"), _secrets),
     (N_("secret key"), _old_keys),
     (N_("clock"), _clock),
-    (N_("checker"), _processes_of(liveness.CHECKER)),
-    (N_("alert worker"), _processes_of(liveness.WORKER)),
+    (N_("checker"), partial(_processes, part=liveness.CHECKER)),
+    (N_("alert worker"), partial(_processes, part=liveness.WORKER)),
     (N_("policy"), _policy),
 )
 OF_OTHERS = (

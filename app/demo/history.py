@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from app.checks.kinds import Kind, kind_of
 from app.db import db, journal, writing
+from app.db.statements import pieces
 from app.db.tables import IncidentRow, MonitorRow
 from app.records import DEFAULT_PLACE_ID, Ending, Result, Timings, Verdict
 
@@ -68,9 +69,9 @@ def write(
         results = [_without_http(result, kind) for result in results]
     journal.assign_numbers(results)
     rows = [journal.row_of(result, DEFAULT_PLACE_ID) for result in results]
-    for start in range(0, len(rows), ROWS_AT_ONCE):
+    for part in pieces(rows, ROWS_AT_ONCE):
         with writing():
-            journal.keep(rows[start : start + ROWS_AT_ONCE])
+            journal.keep(part)
     with writing() as session:
         session.get_one(MonitorRow, monitor_id).created_at = now - timedelta(days=days)
         session.add_all(_incident(monitor_id, outage, now) for outage in past.outages)

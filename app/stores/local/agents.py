@@ -24,6 +24,7 @@ from app.codec.values import text
 from app.config import Settings
 from app.db import assignments, changes, db, places, shards, writing
 from app.db.assignments import Assigned
+from app.db.statements import pieces
 from app.db.tables import MonitorRow
 from app.db.types import to_ms
 from app.engine.schedule import Standing
@@ -169,10 +170,9 @@ def _number(value: Any, least: int, limit: int) -> int | None:
 
 def _versions(ids: Sequence[int]) -> dict[int, int]:
     versions: dict[int, int] = {}
-    for start in range(0, len(ids), assignments.AT_ONCE):
-        batch = ids[start : start + assignments.AT_ONCE]
+    for part in pieces(ids, assignments.AT_ONCE):
         rows = db.session.execute(
-            select(MonitorRow.id, MonitorRow.updated_at).where(MonitorRow.id.in_(batch))
+            select(MonitorRow.id, MonitorRow.updated_at).where(MonitorRow.id.in_(part))
         )
         versions |= {row.id: to_ms(row.updated_at) for row in rows}
     db.session.rollback()

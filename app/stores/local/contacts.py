@@ -15,7 +15,7 @@ from app.alerts import by_hand
 from app.alerts.outbox import lane, lanes_text, own_channel
 from app.alerts.targets import contact_positions, contacts_of, in_order
 from app.db import DbSession, db, locks, writing
-from app.db.statements import as_stored, bulk_insert
+from app.db.statements import as_stored, bulk_insert, pieces
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
 from app.db.types import Unreadable, readable, record_of, unreadable_in
 from app.errors import Conflict, Invalid, NotFound
@@ -336,8 +336,8 @@ def replace_channel(
     session: DbSession, contact: ContactRow, target: list[str], ids: Sequence[int], now: datetime
 ) -> None:
     """Replace this channel with ``contact``, which is new, in these monitors."""
-    for start in range(0, len(ids), AT_ONCE):
-        _replace_in(session, contact, target, ids[start : start + AT_ONCE], now)
+    for part in pieces(ids, AT_ONCE):
+        _replace_in(session, contact, target, part, now)
 
 
 def _replace_in(

@@ -15,7 +15,7 @@ from app.access.tokens import Purpose, Subscription, read_subscription, target_d
 from app.alerts import subscribers
 from app.config import Settings
 from app.db import DbSession, db, writing
-from app.db.statements import inserting, locked
+from app.db.statements import inserting, locked, pieces
 from app.db.tables import StatusPageRow, SubscriberRow
 from app.db.types import readable, record_of
 from app.errors import Invalid, NotFound, existing
@@ -58,8 +58,8 @@ class LocalSubscribers(Rows[Subscriber, SubscriberQuery], base.Subscribers):
         with writing() as session:
             page = locked_page(session, page_id)
             ids = session.scalars(of_page).all()
-            for start in range(0, len(ids), AT_ONCE):
-                subscribers.delete_subscribers(session, ids[start : start + AT_ONCE])
+            for part in pieces(ids, AT_ONCE):
+                subscribers.delete_subscribers(session, part)
             of = AuditedObject(ObjectKind.SUBSCRIBERS, page_id, page.name)
             audit.note(session, Action.DELETED, of, {"subscribers": (len(ids), 0)})
             return len(ids)
