@@ -70,7 +70,7 @@ OF_EACH_CALL = """
     channels_are_tested_whether_they_are_stored_or_not contacts_are_stored_changed_and_deleted
     counters_follow_the_filters fields_are_checked_without_being_stored
     incidents_are_acknowledged_together_with_an_answer_for_each
-    markers_are_stored_changed_and_deleted monthly_reports_are_stored_changed_and_deleted
+    monthly_reports_are_stored_changed_and_deleted
     names_alone_come_by_name_all_or_some_of_them our_own_fields_come_back
     places_are_stored_changed_and_deleted posts_come_in_pages_the_newest_first
     statistics_between_two_times_have_the_buckets_that_hold_them tags_are_found_by_name

@@ -53,11 +53,6 @@ class LocationsContract:
         assert other
         assert other != place.token
 
-    def test_a_place_without_an_agent_has_no_token(self, store: Store) -> None:
-        place = add_place(store)
-        with pytest.raises(Conflict):
-            store.locations.new_token(place.id)
-
     def test_the_default_place_is_not_deleted_and_has_no_agent(self, store: Store) -> None:
         id = store.locations.list(PageQuery()).items[0].id
         with pytest.raises(Conflict):

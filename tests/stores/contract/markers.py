@@ -20,21 +20,6 @@ def names(store: Store, **query: Any) -> list[str]:
 
 
 class MarkersContract:
-    def test_markers_are_stored_changed_and_deleted(self, store: Store) -> None:
-        at = moment(store, minutes=3)
-        link = "https://ci.example/7"
-        marker = add_marker(store, time=at, link=link, tags=("shop", "api"))
-        assert (marker.name, marker.time, marker.link) == ("shop v2.1", at, link)
-        assert marker.tags == ("shop", "api")
-        assert marker.created_at == marker.updated_at
-        assert store.markers.get(marker.id) == marker
-        changed = store.markers.update(marker.id, {"name": "shop v2.2", "tags": (), "link": None})
-        assert (changed.name, changed.tags, changed.link) == ("shop v2.2", (), None)
-        assert changed.time == at
-        assert store.markers.list(MarkerQuery()).items == [changed]
-        store.markers.delete(marker.id)
-        assert not store.markers.list(MarkerQuery()).items
-
     def test_a_marker_without_a_time_gets_the_current_time(self, store: Store) -> None:
         marker = add_marker(store, time=None)
         assert abs(store.now() - marker.time) < timedelta(minutes=1)

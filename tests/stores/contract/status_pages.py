@@ -119,9 +119,6 @@ class StatusPagesContract:
         assert store.status_pages.update(page.id, {"domain": None}).domain is None
         assert store.status_pages.update(other.id, {"domain": "a.example"}).domain == "a.example"
 
-    def test_wakefuls_own_host_is_no_pages_domain(self, store: Store) -> None:
-        assert page_fault(store, None, domain="wakeful.test") == ["domain"]
-
     def test_a_page_behind_a_password_needs_one_and_never_shows_it(self, store: Store) -> None:
         assert page_fault(store, None, visibility=Visibility.PASSWORD) == ["password"]
         page = add_page(store)
@@ -134,11 +131,6 @@ class StatusPagesContract:
         assert page_fault(store, page.id, password=None) == ["password"]
         public = {"visibility": Visibility.PUBLIC, "password": None}
         assert not store.status_pages.update(page.id, public).password_set
-
-    def test_an_unknown_monitor_is_refused(self, store: Store) -> None:
-        page = add_page(store)
-        for id in (999_999, HUGE):
-            assert page_fault(store, page.id, monitors=(id,))[0].startswith("monitors")
 
     def test_names_and_groups_are_of_monitors_on_the_page(self, store: Store) -> None:
         a, b = add_monitor(store).id, add_monitor(store).id
