@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import create_app
 from app.db import db, schema
 from app.db.faults import is_server_away
-from app.engine.deadlines import start_signing
+from app.engine.deadlines import start_signs_of_web
 from app.errors import WakefulError
 
 
@@ -41,6 +41,6 @@ except WakefulError as fault:
         raise Refused(str(fault)) from None
     sys.exit(str(fault))
 if app.extensions["wakeful.settings"].store == "local":
-    start_signing(app)
+    start_signs_of_web(app)
 # Recovery links that wait for their thread would be lost at a stop.
 atexit.register(app.extensions["wakeful.mail"].close)
