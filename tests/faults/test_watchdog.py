@@ -18,7 +18,7 @@ watchdog.LIMIT_SECONDS = 2.0
 def stand_still(*arguments):
     print("standing still", flush=True)
     threading.Event().wait()
-Checker._turn = Worker.step = stand_still
+Checker._turn = Worker.take_turn = stand_still
 sys.argv = ["wakeful", sys.argv[1]]
 cli.main()
 """
