@@ -14,13 +14,14 @@ from sqlalchemy import event
 
 from app.access import passwords
 from app.access.people import (
+    DEVICE_RETENTION,
+    DEVICES_PER_PERSON,
     LOGIN_WINDOW_SECONDS,
     LOGINS_PER_ACCOUNT,
     LOGINS_PER_ADDRESS,
     LOGINS_PER_DEVICE,
 )
 from app.access.recovery import REQUESTS_PER_ADDRESS
-from app.access.sessions import DEVICE_RETENTION, DEVICES_PER_PERSON
 from app.db import db
 from app.db.tables import CounterRow, DeviceRow
 from app.errors import Throttled
