@@ -59,16 +59,14 @@ def pages(app, *paths):
     return {path: visitor.open(path).status for path in paths}
 
 
-# Damage of a delivery, by the field that doctor names.
+# Damage of a delivery, by the field that doctor names: one of each kind; tests/db/test_types.py has
+# the values of each type.
 DELIVERIES = [
     ("attempts", """'[{"at": 7}]'"""),
     ("attempts", "'{broken'"),
-    ("attempts", f"'{'[' * 100_000}'"),
     ("value", BAD_TEXT),
     ("created_at", FAR),
-    ("created_at", -FAR),
     ("next_attempt_at", -FAR),
-    ("created_at", "'yesterday'"),
 ]
 
 
@@ -100,12 +98,9 @@ def test_a_damaged_delivery_stops_no_other_alert(box, sink, field, value):
 
 MONITORS = [
     ("interval", 0),
-    ("created_at", FAR),
     ("maintenance_end_at", FAR),
-    ("request_body", BAD_TEXT),
     ("name", BAD_TEXT),
     ("alerts", "x'ff41'"),
-    ("interval", "'often'"),
 ]
 
 
