@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from app.access.people import DEVICE_RETENTION
 from app.access.sessions import (
     BROWSERS,
-    DEVICE_RETENTION,
     HEADER_READ,
     MAX_IDLE,
     MAX_OF_PERSON,
