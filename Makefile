@@ -68,7 +68,7 @@ pictures: $(TEST) ## Put pictures of every page into build/pictures, and those o
 lint: $(TEST) ## Check style and types
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
-	@$(BIN)/mypy app
+	@$(BIN)/mypy app wsgi.py
 
 format: $(TEST) ## Sort imports and format the code
 	@$(BIN)/ruff check --select I --fix

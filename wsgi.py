@@ -13,7 +13,7 @@ from app.engine.deadlines import start_signs_of_web
 from app.errors import WakefulError
 
 
-class Refused(AppImportError, RuntimeError):
+class Refused(AppImportError, RuntimeError):  # type: ignore[misc]
     """gunicorn prints the sentence and ends: of the first kind in a worker, of the second where it
     preloads. Of any other it prints a trace, and SystemExit makes it start workers for ever.
     """

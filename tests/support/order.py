@@ -32,6 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """With workers, pytest itself does not say how many tests are left out."""
+    if not items:  # ``--lf`` without a failed test
+        return
     more = sum(item.get_closest_marker("more") is not None for item in items)
     config = items[0].config
     config.stash[LEFT_OUT] = config.stash.get(LEFT_OUT, 0) + more
