@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, bindparam, exists, func, or_, select
+from sqlalchemy import Select, String, bindparam, cast, exists, func, or_, select
 
 from app.alerts import lanes
 from app.alerts.lanes import ClaimedDelivery, History, LaneHealth, PendingRow, Reason
@@ -351,15 +351,17 @@ def store(
 
 
 def retry_soon(session: AnySession, lane: str, now: datetime) -> None:
-    """Make the rows of a lane that wait for a retry due now: its channel works again."""
-    soon = now + timedelta(seconds=2)
+    """Make the rows of a lane that wait for a retry due now: its channel works again. A row without
+    an attempt waits for something else: the notice of a place for the end of quiet hours.
+    """
+    soon, was_tried = now + timedelta(seconds=2), cast(DeliveryRow.attempts, String) != "[]"
     session.execute(
         updating(DeliveryRow)
         .where(
             DeliveryRow.lane == lane,
             DeliveryRow.status == DeliveryStatus.PENDING,
             DeliveryRow.next_attempt_at > soon,
-            or_(DeliveryRow.reason.is_(None), DeliveryRow.reason == Reason.BY_HAND),
+            or_(DeliveryRow.reason.is_(None) & was_tried, DeliveryRow.reason == Reason.BY_HAND),
         )
         .values(next_attempt_at=now)
     )

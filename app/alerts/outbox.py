@@ -81,7 +81,7 @@ def unleased(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
 class Alert:
     """An event that people are alerted to. ``monitor`` has the MONITOR_COLUMNS, or is None.
 
-    ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
+    ``extra`` is part of what the message says: ``expires_at`` (a time) and
     ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
     ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it;
     ``silent`` (titles) for the places whose silence ended it; ``late``, ``slow`` and ``flapping``
@@ -179,9 +179,9 @@ def enqueue_report(
 def notify_of_place(
     session: AnySession, event: Event, facts: Mapping[str, Any], now: datetime
 ) -> int:
-    """Notify the default contacts of a place, in the caller's transaction; returns how many
-    messages that is. In the quiet hours of a contact, each waits for their end: digests are about
-    monitors only.
+    """Notify the default contacts that a place is silent or back, in the caller's transaction;
+    returns how many messages that is. In the quiet hours of a contact, each waits for their end:
+    digests are about monitors only.
     """
     targets = targets_of_defaults(session)
     rows = enqueue_for(session, Alert(event, None, extra=facts), targets, now)

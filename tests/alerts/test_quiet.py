@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import event, insert, select
 
 from app.access.tokens import read_acknowledgement
-from app.alerts import by_hand
+from app.alerts import by_hand, outbox
 from app.db import db, writing
-from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.engine import recorder
 from app.records import DeliveryStatus, Event
 from app.rules.quiet_hours import QuietHours, of
@@ -182,6 +182,35 @@ def test_a_retry_that_falls_into_quiet_hours_is_held_too(box: Outbox, sink: Http
     box.clock.now = NIGHT_ENDS
     box.turn()
     assert types(sink) == ["incident.opened", "incidents.digest"]
+
+
+def test_the_notice_of_a_place_waits_for_the_end_of_quiet_hours_though_its_channel_recovers(
+    box: Outbox, sink: HttpSink
+) -> None:
+    hook = f"{sink.url}/hook"
+    with box.app.app_context(), writing() as session:
+        now = box.clock.now
+        session.add(
+            ContactRow(
+                name="Night", channels=[["webhook", hook]], default=True, created_at=now,
+                updated_at=now, **NIGHT,
+            )
+        )  # fmt: skip
+        session.flush()
+        facts = {
+            "location": {"id": 2, "name": "berlin", "label": None},
+            "monitors": 1, "unknown": 1, "since": None,
+        }  # fmt: skip
+        outbox.notify_of_place(session, Event.LOCATION_SILENT, facts, now)
+    sink.replies["/hook"] = [Reply(503), Reply()]
+    box.open(box.monitor(("webhook", hook)))
+    box.turn(3)
+    box.turn(60)
+    box.turn(60)
+    assert types(sink) == ["incident.opened", "incident.opened"], "the retry, and no notice"
+    box.clock.now = NIGHT_ENDS
+    box.turn(1)
+    assert types(sink)[2:] == ["location.silent"]
 
 
 def test_quiet_hours_that_are_removed_end_at_once(box: Outbox, sink: HttpSink) -> None:
