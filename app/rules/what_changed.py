@@ -31,7 +31,7 @@ PHASES = {
     "download": N_("body"),
 }
 MANY_ADDRESSES = 5  # a name with so many addresses changes them all the time
-# A difference is shown if it exceeds both the factor and the amount.
+# A difference is shown if it reaches both the factor and the amount.
 SLOWER_TIMES, SLOWER_MS = 2, 100
 BODY_TIMES, BODY_BYTES = 2, 512
 MAX_VALUE = 120  # characters
@@ -57,7 +57,9 @@ def _without_first_byte(spent: Mapping[str, int | None]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """``usual``: figures over the good checks before the failure; may be empty."""
+    """``usual``: figures and addresses over the good checks before the failure, and when the last
+    of them was; may be empty.
+    """
 
     failing: Check
     good: Check
@@ -240,8 +242,9 @@ def _slower(pair: _Comparison) -> Iterator[Change]:
         took = _("%(time)s, of which it waited %(part)s for the first byte", time=whole, part=part)
     elif phase:
         took = _(
-            "%(time)s, %(part)s of it %(phase)s", time=whole, part=part, phase=_(PHASES[phase])
-        )
+            "%(time)s, %(part)s of it %(phase)s",
+            time=whole, part=part, phase=phase_words(spent)[phase],
+        )  # fmt: skip
     sentence = (
         N_("%(took)s; usually %(before)s")
         if usual is pair.usual

@@ -63,6 +63,8 @@ def test_equal_values_are_not_reported_as_changes():
         ({"body_bytes": 96}, "Body 96 bytes, was 40,000 bytes"),
         ({"response_time": 902, "timings": {"dns": 1, "connect": 1, "ttfb": 900}},
             "902 ms, 900 ms of it first byte; usually 380 ms"),
+        ({"response_time": 902, "timings": {"ttfb": 900}},  # a ping
+            "902 ms, 900 ms of it answer; usually 380 ms"),
         ({"response_time": None, "timings": {"dns": 10, "connect": 20, "ttfb": 29_970}},
             "30 s, of which it waited 30 s for the first byte; usually 0.38 s"),
         ({"response_time": None,
@@ -147,7 +149,7 @@ def test_a_little_slower_is_no_change():
 
 
 def test_without_usual_figures_the_last_good_check_is_the_measure():
-    slow = {"response_time": 902, "timings": {"ttfb": 900}}
+    slow = {"response_time": 902, "timings": {"connect": 1, "ttfb": 900}}
     assert texts(None, **slow) == ["902 ms, 900 ms of it first byte, up from 380 ms"]
     few = USUAL | {"response_time": None, "timings": {}}
     assert texts(few, **slow) == ["902 ms, 900 ms of it first byte, up from 380 ms"]
