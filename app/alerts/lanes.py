@@ -173,7 +173,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class LaneHealth:
-    """Whether the lane's last attempt succeeded, and its time.
+    """Whether the lane's channel worked at the last attempt, and its time. A permanent refusal of
+    one message, and a fault of ours, say nothing against the channel.
 
     ``closed_until``: the end of a pause that the service asked for (Retry-After). It applies to the
     whole lane.

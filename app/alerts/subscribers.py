@@ -6,8 +6,8 @@ no alert waits behind a post.
 
 The transaction that writes an update of a post only leaves its ``announced_at`` null. The worker
 then writes the messages in batches. One transaction writes a batch and the offset up to which
-messages are written, so a crash loses none and doubles none. The next batch is written when most of
-the last one is sent, so that thousands of subscribers delay no other message.
+messages are written, so a crash loses none and doubles none. The next batch is written once
+fewer mails wait than a batch has, so that thousands of subscribers delay no other message.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 From an event to the service:
 
-1. ``outbox.enqueue`` writes a pending row for each channel value, in the transaction of the
-   change that people are alerted to.
+1. ``outbox.enqueue`` writes a row for each channel value, pending or on hold for quiet hours, in
+   the transaction of the change that people are alerted to.
 2. ``_turn_of`` finds the lanes with a due row. ``claims.next_of_lane`` carries out what
    ``lanes.decide`` decides for each (send, group, defer, hold), and leases the row to send.
 3. ``composing`` makes the message of the row. ``_send`` calls the channel's sender (``channels/``)

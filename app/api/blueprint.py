@@ -30,7 +30,7 @@ from app.stores import current_access, unavailable
 log = logging.getLogger("wakeful.api")
 
 API = Blueprint("api", __name__)
-V1 = Blueprint("v1", __name__)  # with a key; agents have a blueprint of their own
+V1 = Blueprint("v1", __name__)  # nearly all with a key; agents have a blueprint of their own
 API.register_blueprint(V1)
 
 NO_PATH = N_("Nothing exists at this address.")

@@ -87,7 +87,7 @@ def record_fields(data: Any, called: str) -> dict[str, Any]:
 
 
 def _related(related: Any) -> dict[str, Any]:
-    """``monitor_id`` from the relationships of JSON:API."""
+    """``monitor_id`` and other ids from the relationships of JSON:API."""
     linked = {name: mapping(mapping(link).get("data")) for name, link in mapping(related).items()}
     return {f"{name}_id": to["id"] for name, to in linked.items() if to.get("id") is not None}
 
@@ -130,7 +130,9 @@ def hides(value: str) -> bool:
 
 
 def _seconds(value: Any) -> int:
-    """A length of time, in seconds unless it names a unit: ``300``, ``"5m"``, ``"PT5M"``."""
+    """A length of time in seconds: ``300``, ``"5m"``, ``"PT5M"``. A number without a unit is read
+    as milliseconds or nanoseconds if that makes it an interval: 60000 is 60 s.
+    """
     if isinstance(value, Mapping):
         unit = text(value.get("unit"))
         if unit is None:
@@ -411,7 +413,9 @@ def monitor(data: Any, is_wakeful: IsWakeful) -> tuple[dict[str, Any], Gaps]:
 
 
 def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
-    """Raises MalformedData without an id, its start, or its monitor."""
+    """The fields of an incident, and what the server did not say. The reader of the record raises
+    MalformedData for a missing id, start or monitor.
+    """
     fields, gaps = record_fields(data, "incident"), Gaps()
     monitor_id = fields.get("monitor")
     if isinstance(monitor_id, Mapping):

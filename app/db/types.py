@@ -57,8 +57,8 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands in place of a value that cannot be read: of an encrypted one for readers, of any one
-    between a type's parser and its default.
+    """Stands in place of a value that cannot be read. Readers of rows get it for an encrypted value
+    alone; for any other, the column's type replaces it with a default.
     """
 
     why: Why
@@ -339,8 +339,8 @@ _OPTIONS = {field.name: field.kind for field in fields_of(Monitor) if Mark.OPTIO
 
 
 class KindOptions(CheckedJson):
-    """Fields of a monitor that belong to one kind (``records.KIND_OPTIONS``), by name. Fields with
-    their default value are left out.
+    """Fields of a monitor that belong to one kind (``records.KIND_OPTIONS``), by name.
+    ``MonitorRow`` leaves out those with their default value.
     """
 
     cache_ok = True

@@ -1,8 +1,8 @@
 """Fields with a single value. ``app.rules.text`` has the sentences for refusals.
 
 A field that is not sent keeps the record's value. A field that is sent empty gets its default,
-which is None for an optional field without one. Templates read labels, help texts and choices from
-the field.
+which is None for an optional field without one; a switch without one is refused. Templates read
+labels, help texts and choices from the field.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Tag(Text):
 
 
 class Url(Text):
-    """A URL, read by the same rule as in checks."""
+    """A URL, read by the same rule as in checks. Over a bare remote server, only web URLs."""
 
     widget = widgets.URLInput()
 

@@ -239,7 +239,9 @@ def overlay(
 
 
 def query_values(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
-    """The parameters of a list or of another operation. Raises Invalid."""
+    """The parameters of a list or of another operation; an empty value counts as not sent. Raises
+    Invalid.
+    """
     return dict(_queried(form_class, tuple(pair for pair in pairs if pair[1] != "")))
 
 

@@ -219,7 +219,7 @@ CHECKMATE = Tool(
     kinds={"docker": "Docker", "hardware": N_("hardware"),
            "pagespeed": "PageSpeed", "game": N_("game server")},
     dropped={"notifications": N_("Notifications dropped: the file has only their numbers.")},
-    # Bookkeeping, and settings of kinds that are refused: Checkmate fills in those of all kinds.
+    # Bookkeeping, and settings of single kinds: Checkmate fills in those of all kinds.
     ignored=(
         "_id", "__v", "id", "userId", "teamId", "status", "uptime", "created", "updated", "recent",
         "checks", "stats", "port", "secret", "threshold", "alertThreshold", "matchMethod", "geo",
@@ -285,7 +285,7 @@ def _checkmate_window(draft: Draft, entry: ImportEntry) -> None:
 
 TARGETS = Tool(N_("Prometheus targets"), N_("Target %(position)s"))
 # Kinds of check that Wakeful lacks, by the first word of a module's usual name (grpc_plain).
-PROBERS = {"grpc": "gRPC", "unix": "Unix", "ssh": "SSH"}
+LACKING_KINDS = {"grpc": "gRPC", "unix": "Unix", "ssh": "SSH"}
 OTHER_FILES = N_("Targets of the job %(job)s that are not in the file are dropped.")
 
 
@@ -331,8 +331,8 @@ def _target(draft: Draft, entry: ImportEntry) -> None:
         draft.url = ping_url(draft.url)
     elif prober == "dns":
         draft.refuse(N_("The name that it asks DNS for is in a module, which is not in the file."))
-    elif prober in PROBERS:
-        draft.refuse(no_kind(PROBERS[prober]))
+    elif prober in LACKING_KINDS:
+        draft.refuse(no_kind(LACKING_KINDS[prober]))
     elif "://" not in draft.url:
         draft.refuse(
             N_("It has no scheme. Write what to check before it: http://, https:// or tcp://.")

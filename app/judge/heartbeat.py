@@ -88,7 +88,7 @@ class HeartbeatState:
         return min((run.started_at for run in self.runs), default=None)
 
     def verdict(self, now: datetime) -> Verdict | None:
-        """None: no ping has come yet, and none was due."""
+        """None: no ping that ends a run has come yet, and none was due."""
         if self.fault is not None:
             return Verdict.DOWN
         if self.unknown_until is not None and now < self.unknown_until:

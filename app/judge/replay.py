@@ -20,7 +20,8 @@ ones, there are three cases:
   at its time, or it is stored already (``app/stores/local/agent_results.py``, which sorts what
   agents bring).
 
-A checker's own result that comes after a newer one of its place is stored, and changes nothing.
+A checker's own result that comes after a newer one of its place is stored, and changes nothing,
+unless it shows that the clock was set back (``verdict.MAX_OUTDATED``).
 
 Time without results: an incident goes on, with a gap, and a failure that is being confirmed is
 dropped. An outage that only late results show ends where the last of them stops counting

@@ -45,9 +45,9 @@ not bring the next check forward: a target that policy forbids would otherwise b
 seconds for ever.
 
 A monitor that is reached through others (``Parents``) becomes BEHIND instead of CONFIRMING or OPEN
-while one of them is down, or fails and is not confirmed. One that fails first stays CONFIRMING,
-also with ``n = 0``, until its parents have been checked (``awaited``). When they are good again,
-its failure is confirmed from its beginning, and its incident starts after theirs.
+while one of them is down, or its failure or recovery is not confirmed. One that fails first stays
+CONFIRMING, also with ``n = 0``, until its parents have been checked (``awaited``). When they are
+good again, its failure is confirmed from its beginning, and its incident starts after theirs.
 
 Maintenance: checks continue, but no incident opens and no alert is sent.
 
@@ -62,9 +62,10 @@ Maintenance: checks continue, but no incident opens and no alert is sent.
 Closing an incident by hand leads to CLEAR: if checks still fail, they are confirmed again and a
 new incident opens. Pausing leads to CLEAR too; a check on request while paused changes nothing.
 
-A result older than the newest one judged of its place (of a slow check, after "check now") changes
-nothing. If it is older by more than ``MAX_OUTDATED``, the clock was set back, and the result
-counts: otherwise no failure would be noticed until the clock catches up.
+A checker's result older than the newest one judged of its place (of a slow check, after "check
+now") changes nothing; ``replay`` says how an agent's counts. If it is older by more than
+``MAX_OUTDATED``, the clock was set back, and the result counts: otherwise no failure would be
+noticed until the clock catches up.
 
 All times are the start times of checks. When a result was recorded makes no difference.
 """
@@ -168,8 +169,8 @@ class State:
 @dataclass(frozen=True, slots=True)
 class Parents:
     """The parents of a monitor, direct and indirect, at the time of a check. ``failing``: the id of
-    one that is down, or fails and is not confirmed. ``awaited``: one has not been checked since the
-    monitor began to fail. ``good_since``: when their last outage ended.
+    one that is down, or whose failure or recovery is not confirmed. ``awaited``: one has not been
+    checked since the monitor began to fail. ``good_since``: when their last outage ended.
     """
 
     failing: int | None = None
@@ -292,8 +293,8 @@ def _good(state: State, result: NewResult) -> Transition:
 
 
 def after_gap(state: State) -> State:
-    """The state after a time without checks. An incident goes on. A failure that was confirmed just
-    then is dropped: it must not open an incident that began before the gap.
+    """The state after a time without checks. An incident goes on. A failure that is being
+    confirmed is dropped: it must not open an incident that began before the gap.
     """
     return cleared(state) if state.stage is Stage.CONFIRMING else state
 
@@ -479,8 +480,8 @@ def step(rules: Rules, situation: Situation, result: NewResult) -> Decision:
     vote = rules.vote(result.place, result.at, result.verdict, failures)
     votes = {**situation.votes, result.place: vote}
     if len(votes) == 1 and rules.places_since.keys() <= votes.keys():
-        # If there is one place alone, each result counts. The code below decides the same, but is
-        # slower, and leaves out the vote of an unknown result.
+        # If there is one place alone, each result counts. The code below is slower, and
+        # leaves out the vote of an unknown result.
         alone = Decision(Situation(state, votes), result.verdict, result.at, (vote,))
         return _advanced(rules, state, alone, result)
     at = _verdict_time(situation, result)
@@ -497,7 +498,7 @@ def revote(rules: Rules, situation: Situation, now: datetime, *, maintenance: bo
     """Judge the votes again after the monitor's rule or places have changed ``now``.
 
     No check was made, so no incident opens: the next checks decide, and come soon (``recheck``). A
-    good verdict ends an incident at once.
+    good verdict ends an incident at once, unless its recovery is being confirmed already.
     """
     state = situation.state
     voting = valid_votes(situation.votes.values(), now, rules.stale_after, maintenance=maintenance)

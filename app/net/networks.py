@@ -3,9 +3,9 @@ are embedded in IPv6 ones.
 
 ``ipaddress.is_global`` and ``is_private`` are not enough: they call 64:ff9b::7f00:1 (NAT64 for
 127.0.0.1) global and 100.64.0.1 not private. ``word`` is the word in a setting that opens a row;
-with None, only naming the network opens it. ``sticky`` rows stay closed even when a wider network
-is allowed: link-local and cloud metadata addresses hand out credentials, so allowing 0.0.0.0/0 or
-``private`` must not open them.
+with None, only the network itself, or a wider one, opens it. ``sticky`` rows stay closed even when
+a wider network is allowed: link-local and cloud metadata addresses hand out credentials, so
+allowing 0.0.0.0/0 or ``private`` must not open them.
 """
 
 from __future__ import annotations

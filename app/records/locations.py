@@ -1,4 +1,5 @@
-"""Places that checks run from: ``location`` in the API (decision 14)."""
+"""Places that checks run from. A place is a ``location`` in the API, its columns and its pages
+(decision 14)."""
 
 from __future__ import annotations
 

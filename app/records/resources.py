@@ -108,7 +108,8 @@ MONITORS = Resource(
         " turned off, stored secrets that are not sent again are dropped. `pause` ends an open"
         " incident; without it checks go on at once.",
         "delete": "Its incidents, results and pending deliveries go with it, and it leaves every"
-        " status page. Nothing is sent.",
+        " status page. Nobody is notified, but a service that has an alert for each incident is"
+        " sent its end.",
     },
 )
 INCIDENTS = Resource(
@@ -123,7 +124,7 @@ INCIDENTS = Resource(
     record=Incident,
     tag="Periods of trouble of a monitor.",
     about={
-        "list": "By the end, descending, open incidents come first.",
+        "list": "Sorted by the end, descending, the open ones come first.",
         "create": "Reports an incident by hand. Stored open, it alerts like an automatic one. It"
         " ends by hand, by a pause or with its monitor. If the monitor has an open incident, the"
         " answer is 409, with its id in `open_incident_id`.",

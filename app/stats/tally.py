@@ -268,8 +268,9 @@ def middle(bucket: int) -> float:
 
 
 def percentile(sums: Sums, percent: float) -> int | None:
-    """The response time in ms that ``percent`` of all do not exceed. If all are in one bucket, it
-    is their mean, which is nearer to them than the middle of the bucket.
+    """The response time in ms that ``percent`` of all do not exceed. The last of
+    them is the maximum. If all are in one bucket, any other is their mean, which is nearer to them
+    than the middle of the bucket.
     """
     count = sum(sums.histogram.values())
     if not count:

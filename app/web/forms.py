@@ -95,10 +95,10 @@ class PasswordTwiceForm(BrowserForm):
 def own_zone_field() -> Any:
     """The time zone of a new account. A script (zone.js) selects the browser's."""
     return Zone(
-        _("Time zone"),
+        N_("Time zone"),
         required=True,
         default="UTC",
-        description=_("Times are shown and entered in this zone."),
+        description=N_("Times are shown and entered in this zone."),
         render_kw={"data-own-zone": ""},
     )
 
@@ -107,7 +107,7 @@ def person_name_field() -> Any:
     return Text(
         N_("Name"),
         limit=MAX_PERSON_NAME,
-        description=_(
+        description=N_(
             "Others see it, such as beside an incident that you acknowledge. Leave empty to show"
             " your email address."
         ),

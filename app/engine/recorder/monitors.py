@@ -155,7 +155,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
 
 
 def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Resume a monitor; its first check is due at once. Until then it has no verdict."""
+    """Resume a monitor; its first check is due at once. Until then it is unknown."""
     row = lock(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if not monitor.paused:
@@ -206,7 +206,9 @@ def _store_unknown(
 
 
 def delete_monitor(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Delete a monitor with everything recorded of it. Notifies nobody. Raises NotFound."""
+    """Delete a monitor with everything recorded of it. Nobody is notified, but services with an
+    alert for each incident are sent its end. Raises NotFound.
+    """
     lock(session, monitor_id)
     if (incident := open_incident(session, monitor_id)) is not None:
         end(incident, now, now, Ending.PAUSE)
