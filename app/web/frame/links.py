@@ -61,17 +61,17 @@ def here(**changes: Any) -> str:
         del args["page"]
     args = {name: value for name, value in args.items() if value not in (None, "")}
     values: dict[str, Any] = {**args, **(request.view_args or {})}
-    return url_for(request.endpoint or "home.show", **values)
+    return _url(request.root_path, request.blueprint, request.endpoint or "home.show", **values)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _url(_root: str, _blueprint: str | None, endpoint: str, **values: Any) -> str:
     return url_for(endpoint, **values)
 
 
 def url(endpoint: str, **values: Any) -> str:
-    """``url_for`` of templates. URLs with an id at most are cached, because each page has a menu of
-    thirty, and scripts ask for the same page again and again.
+    """``url_for`` of templates. URLs with an id at most are cached, as those of ``here`` are: each
+    page has a menu of thirty, and scripts ask for the same page again and again.
     """
     if values.keys() <= {"id"}:
         return _url(request.root_path, request.blueprint, endpoint, **values)
