@@ -75,7 +75,11 @@ def asking(server: Any) -> Iterator[RemoteStore]:
 
 def test_what_changed_is_shown_of_servers_that_send_the_evidence_alone() -> None:
     checks = {
-        "failing": {"status_code": 503, "response_time": 902, "timings": {"ttfb": 900}},
+        "failing": {
+            "status_code": 503,
+            "response_time": 902,
+            "timings": {"connect": 1, "ttfb": 900},
+        },
         "last_good": {"status_code": 200, "response_time": 380, "timings": {"ttfb": 370}},
         "usual": {"response_time": 100, "timings": {"ttfb": 90}, "addresses": "odd"},
     }
