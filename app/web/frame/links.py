@@ -65,7 +65,8 @@ def here(**changes: Any) -> str:
 
 
 @lru_cache(maxsize=512)
-def _url(_root: str, _blueprint: str | None, endpoint: str, **values: Any) -> str:
+def _url(_root: str, _blueprint: str | None, endpoint: str, /, **values: Any) -> str:
+    # A query may have a parameter of any name, also ``_root``.
     return url_for(endpoint, **values)
 
 
