@@ -14,15 +14,16 @@ from app.errors import WakefulError
 
 
 class Refused(AppImportError, RuntimeError):  # type: ignore[misc]
-    """gunicorn prints the sentence and ends: of the first kind in a worker, of the second where it
-    preloads. Of any other it prints a trace, and SystemExit makes it start workers for ever.
+    """The application cannot start. gunicorn prints the sentence and ends: in a worker because this
+    is an AppImportError, with --preload because it is a RuntimeError. For another exception it
+    prints a trace, and after SystemExit it starts workers for ever.
     """
 
 
 def refuse_unknown() -> None:
     """Stop at the start, not at the first request, on a database of a newer version.
 
-    A database that does not answer now is for /readyz to tell: it may come back.
+    A database that does not answer now may come back, so it stops nothing: /readyz reports it.
     """
     with app.app_context():
         try:
@@ -42,5 +43,5 @@ except WakefulError as fault:
     sys.exit(str(fault))
 if app.extensions["wakeful.settings"].store == "local":
     start_signs_of_web(app)
-# Recovery links that wait for their thread would be lost at a stop.
+# Recovery mails that wait for their thread would be lost when the server stops.
 atexit.register(app.extensions["wakeful.mail"].close)

@@ -152,8 +152,8 @@ def _add_layers(app: Flask, settings: config.Settings) -> None:
 
 
 def _add_actors(app: Flask) -> None:
-    """Set the actor of each request: first a visitor, whom a login or an API key replaces. At its
-    end the actor is removed, because a thread serves many requests.
+    """Set the actor of each request: first a visitor, whom a login or an API key replaces. The
+    actor is removed at the end of the request, because a thread serves many requests.
     """
     from flask import request
 

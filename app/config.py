@@ -44,7 +44,9 @@ ANY_HOST = "*"
 UNKNOWN = N_("%(name)s is not a setting of Wakeful. The settings are: %(names)s.")
 NO_FOLDER = N_("%(name)s is wrong: %(folder)s cannot be used as a folder (%(error)s).")
 WRONG = N_("%(name)s is wrong: %(fault)s")
-STEP = N_("%(prefix)sREMOTE_URL and %(prefix)sREMOTE_KEY must name the same number of servers.")
+UNEQUAL_LISTS = N_(
+    "%(prefix)sREMOTE_URL and %(prefix)sREMOTE_KEY must name the same number of servers."
+)
 NO_HOST = N_(
     "%(part)s is not a host. Name hosts or addresses without scheme and port, such as"
     " wakeful.example.com, separated by commas, or * for any."
@@ -107,7 +109,7 @@ class Settings:
     retention_days: int = 400  # how long single results are kept
     time_zone: str = "UTC"  # of times in messages to contacts that have no zone
     broker_url: str | None = field(default=None, repr=False)  # of the queue to probers
-    batch_key: str | None = field(default=None, repr=False)  # the same for all of them
+    batch_key: str | None = field(default=None, repr=False)  # the checker and all probers share it
     server: str | None = None  # of an agent
     agent_token: str | None = field(default=None, repr=False)
     heartbeat_url: str | None = field(default=None, repr=False)  # a secret, like a ping address
@@ -120,11 +122,13 @@ class Settings:
 
     @property
     def name_servers(self) -> tuple[DnsServer, ...]:
-        """The name servers of DNS_SERVERS; empty for the system's."""
+        """The name servers of DNS_SERVERS. If there are none, the system's are used."""
         return parse_servers(self.dns_servers or "")
 
     def network(self, policy: Policy | None = None) -> client.Network:
-        """The network of all connections but checks. By default for hosts that settings name."""
+        """The network for requests that are not checks. The default policy is for hosts that
+        settings name.
+        """
         from app.net import client  # here: it loads requests, which few commands need
 
         names = SystemNames(self.name_servers)
@@ -181,7 +185,7 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
     values = {name.lower(): _parsed(environ, name, parse) for name, parse in _READERS.items()}
     return Settings(
         instance=instance,
-        database_url=_parsed(environ, "DATABASE_URL", _in(instance))
+        database_url=_parsed(environ, "DATABASE_URL", _database_in(instance))
         or f"sqlite:///{instance / 'wakeful.db'}",
         secret_key=keys[0] if keys else "",
         old_keys=keys[1:],
@@ -212,16 +216,15 @@ def _wrong(name: str, fault: object) -> SettingError:
 
 
 def _stored_keys(instance: Path, make: bool) -> tuple[str, ...]:
-    """The secret keys in the file of this installation, made once; none if it is missing.
-
-    Safe when several processes start at the same time.
+    """The secret keys in the file of this installation. If it is missing, ``make`` creates it;
+    otherwise there are none. Several processes may call this at the same time.
     """
     path = instance / "secret_key"
     try:
         if make:
             # Other accounts on the machine must not read the database beside the key.
             instance.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _make_secret(path)
+            _make_secret_key(path)
         elif not path.exists():
             return ()
         if keys := split_keys(path.read_text()):
@@ -235,7 +238,8 @@ def _stored_keys(instance: Path, make: bool) -> tuple[str, ...]:
         raise SettingError(_(WRONG, name=path, fault=why)) from None
 
 
-def _make_secret(path: Path) -> None:
+def _make_secret_key(path: Path) -> None:
+    """Create the file with a new secret key unless it exists."""
     if path.exists():
         return
     fresh = path.with_name(f"secret_key.{os.getpid()}.{secrets.token_hex(4)}")
@@ -249,7 +253,7 @@ def _make_secret(path: Path) -> None:
         fresh.unlink()
 
 
-def _in(instance: Path) -> Callable[[str], str]:
+def _database_in(instance: Path) -> Callable[[str], str]:
     """A parser for the URL of a database; a file without a folder is in the instance folder."""
 
     def parse(raw: str) -> str:
@@ -363,22 +367,22 @@ def _location(raw: str) -> str:
 
 def _remotes(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Remote servers: REMOTE_URL and REMOTE_KEY, which list as many values, in the same order."""
-    urls = _parsed(environ, "REMOTE_URL", _listed(_api_of)) or []
-    keys = _parsed(environ, "REMOTE_KEY", _listed(_bearer)) or []
+    urls = _parsed(environ, "REMOTE_URL", _separated_by_commas(_api_of)) or []
+    keys = _parsed(environ, "REMOTE_KEY", _separated_by_commas(_bearer)) or []
     if _text(environ, "STORE") == "remote" and not urls:
         raise SettingError(
             _("%(prefix)sREMOTE_URL is missing: %(prefix)sSTORE is remote.", prefix=PREFIX)
         )
     if len(urls) != len(keys):
-        raise SettingError(_(STEP, prefix=PREFIX))
+        raise SettingError(_(UNEQUAL_LISTS, prefix=PREFIX))
     # People and addresses tell servers apart by host, port and path.
     if len({url.partition("://")[2] for url in urls}) < len(urls):
         raise SettingError(_("%(prefix)sREMOTE_URL names one server twice.", prefix=PREFIX))
     return tuple(zip(urls, keys, strict=True))
 
 
-def _listed(parse: Callable[[str], T]) -> Callable[[str], list[T]]:
-    """Values separated by commas."""
+def _separated_by_commas(parse: Callable[[str], T]) -> Callable[[str], list[T]]:
+    """A parser for values that commas separate; ``parse`` reads each."""
     return lambda raw: [parse(part.strip()) for part in raw.split(",") if part.strip()]
 
 
@@ -409,10 +413,10 @@ def _folder_of(url: str) -> str:
 
 
 def _hosts(raw: str) -> tuple[str, ...]:
-    return _some(tuple(_listed(_host)(raw)))
+    return _not_empty(tuple(_separated_by_commas(_host)(raw)))
 
 
-def _some(values: tuple[T, ...]) -> tuple[T, ...]:
+def _not_empty(values: tuple[T, ...]) -> tuple[T, ...]:
     """Refuse an empty list, which would be ignored silently."""
     if not values:
         raise ValueError(_("it names nothing."))
@@ -432,7 +436,7 @@ def _host(part: str) -> str:
 
 
 def _server(raw: str) -> str:
-    """The server of an agent. Over plain http, others on the way could read the token."""
+    """The server of an agent. Over plain http, others on the network could read the token."""
     url = _api_of(raw)
     target = parse_url(url)
     if target.scheme == "http" and not is_loopback(target.ascii_host):
@@ -461,7 +465,7 @@ def _broker(raw: str) -> str:
                 _("after ? only these may stand, with rediss://: %(names)s.", names=names)
             )
         if name in _TLS_FILES:
-            _file(value)
+            _check_file(value)
         elif value not in _TLS_WORDS[name]:
             words = ", ".join(_TLS_WORDS[name])
             raise ValueError(_("%(name)s must be one of: %(words)s.", name=name, words=words))
@@ -495,8 +499,8 @@ def _webhook_secret(raw: str) -> str:
     return raw
 
 
-def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """A parser for a text that ``parse`` reads later; a wrong one is refused now."""
+def _accepted_by(parse: Callable[[str], object]) -> Callable[[str], str]:
+    """A parser that returns the text itself if ``parse``, which reads it later, accepts it."""
 
     def check(raw: str) -> str:
         parse(raw)
@@ -505,13 +509,13 @@ def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
     return check
 
 
-def _names(parse: Callable[[str], tuple[object, ...]]) -> Callable[[str], str]:
-    """A parser for a list that ``parse`` reads later; a wrong or empty one is refused now."""
-    return _readable_by(lambda raw: _some(parse(raw)))
+def _list_accepted_by(parse: Callable[[str], tuple[object, ...]]) -> Callable[[str], str]:
+    """Like ``_accepted_by``, for a list, which may not be empty."""
+    return _accepted_by(lambda raw: _not_empty(parse(raw)))
 
 
-def _file(name: str) -> None:
-    """Raises ValueError if it is missing or cannot be read."""
+def _check_file(name: str) -> None:
+    """Raises ValueError if the file is missing or cannot be read."""
     try:
         if Path(name).is_file():
             with Path(name).open("rb"):
@@ -523,7 +527,7 @@ def _file(name: str) -> None:
 
 def _authorities(raw: str) -> str:
     """A file of certificates. A file without any is refused, because it would have no effect."""
-    _file(raw)
+    _check_file(raw)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(raw)
     except (ssl.SSLError, OSError):
@@ -535,7 +539,7 @@ def _url_or_file(raw: str) -> str:
     if "://" in raw:
         return plain_url(raw)
     try:
-        _file(raw)
+        _check_file(raw)
     except ValueError as fault:
         other = _("Name another, or a URL that starts with https://.")
         raise ValueError(f"{fault} {other}") from None
@@ -544,7 +548,7 @@ def _url_or_file(raw: str) -> str:
 
     try:
         parse_bootstrap(Path(raw).read_bytes(), datetime.now(UTC), ours=False)
-    except Exception as fault:  # for some files it raises no more than KeyError
+    except Exception as fault:  # a file of another shape may raise any, such as KeyError
         why = fault.strerror if isinstance(fault, OSError) else str(fault).rstrip(".")
         raise ValueError(_(NO_REGISTRIES, file=raw, fault=why)) from None
     return raw
@@ -574,27 +578,27 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "BIND": _bind,
     "STORE": _store,
     "LOCATION": _location,
-    "SMTP_URL": _readable_by(smtp.parse),
+    "SMTP_URL": _accepted_by(smtp.parse),
     "TELEGRAM_TOKEN": _bot_token,
     "TELEGRAM_API": base_url,
-    "SMS_URL": _readable_by(sms.parse),
+    "SMS_URL": _accepted_by(sms.parse),
     "WEBHOOK_SECRET": _webhook_secret,
-    "ALLOW_NETWORKS": _readable_by(Policy.parse),
-    "SUBSCRIBER_NETWORKS": _readable_by(Policy.parse),
+    "ALLOW_NETWORKS": _accepted_by(Policy.parse),
+    "SUBSCRIBER_NETWORKS": _accepted_by(Policy.parse),
     "PUBLIC_URL": _public_url,
     "ALLOWED_HOSTS": _hosts,
     "TRUSTED_PROXIES": networks,
     "METRICS_TOKEN": _bearer,
     "RATE_LIMIT": _whole(0, 1_000_000),
     "CONFIRM_SECONDS": _seconds,
-    "DNS_SERVERS": _names(parse_servers),
+    "DNS_SERVERS": _list_accepted_by(parse_servers),
     "CA_BUNDLE": _authorities,
     "RDAP_BOOTSTRAP": _url_or_file,
-    "CANARIES": _names(parse_canaries),
+    "CANARIES": _list_accepted_by(parse_canaries),
     "RETENTION_DAYS": _whole(1, 100_000),
     "TIME_ZONE": parse_zone,
     "BROKER_URL": _broker,
-    "BATCH_KEY": _readable_by(key_of),
+    "BATCH_KEY": _accepted_by(key_of),
     "SERVER": _server,
     "AGENT_TOKEN": _bearer,
     "HEARTBEAT_URL": plain_url,

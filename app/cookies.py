@@ -29,7 +29,7 @@ def cookie_path(app: Flask) -> str:
 
 
 def kept_name(name: str) -> str:
-    """The cookie ``name`` of ``keep_in_browser``."""
+    """The full name of the cookie that ``keep_in_browser`` sets for ``name``."""
     return f"{current_app.config['SESSION_COOKIE_NAME']}_{name}"
 
 
@@ -49,7 +49,7 @@ class CookieSessions(SecureCookieSessionInterface):
 
 
 def is_secure(app: Flask, request: Request) -> bool:
-    """Whether browsers may send cookies of this answer over HTTPS alone."""
+    """Whether browsers must send the cookies of this answer over HTTPS only."""
     return bool(app.config["SESSION_COOKIE_SECURE"]) or request.is_secure
 
 

@@ -15,13 +15,13 @@ _LOCALE = "LC_"
 
 
 def for_program(own: Mapping[str, str], *, prefix: str | None = None) -> dict[str, str]:
-    """The environment for a program: the common variables, those that begin with ``prefix``, and
-    ``own``.
+    """The environment for a program: the common variables, the variables that begin with
+    ``prefix``, and ``own``.
     """
-    begins = (_LOCALE, prefix) if prefix else (_LOCALE,)
+    prefixes = (_LOCALE, prefix) if prefix else (_LOCALE,)
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if name in _NAMES or name.startswith(begins)
+        if name in _NAMES or name.startswith(prefixes)
     }
     return inherited | dict(own)

@@ -6,7 +6,7 @@
     ├── Conflict       the input is fine but the present state forbids it                    (409)
     ├── Denied         the key or the person lacks the right                                 (403)
     ├── Unsupported    this store does not offer that (a bare remote server)                 (404)
-    ├── Accepted       it was stored elsewhere, where it cannot be read now                  (202)
+    ├── Accepted       a remote server stored the record, but does not show it               (202)
     ├── Throttled      too many attempts; carries the seconds to wait                        (429)
     └── Unavailable    the store cannot answer now: slow, dead, rate limited or lying        (503)
 
@@ -105,7 +105,7 @@ class Unsupported(WakefulError):
 class Unavailable(WakefulError):
     """The store cannot answer now. ``retry_after`` is in seconds if the store named one.
 
-    ``unsent``: the data has certainly not arrived at the store; otherwise that is unknown.
+    ``unsent``: the data has certainly not arrived at the store. If False, it may have arrived.
     ``passes``: whether waiting may help.
     """
 

@@ -55,8 +55,8 @@ class Hosts(Layer):
         if host is None:
             return _refuse(path, 400, _(FOREIGN))
         try:
-            # The names of this machine are answered too: they come through tunnels, and no page of
-            # a stranger can have them.
+            # Requests for the names of this machine are answered too: they come through tunnels,
+            # and no page of a stranger can have such a name.
             is_answered = self._any or host in self._own or is_loopback(host)
             is_answered = is_answered or self._is_of_a_page(host, path)
         except Unavailable:

@@ -3,7 +3,7 @@
 ``_`` translates a sentence, ``_n`` one that counts something, both when they are called: inside a
 function, never while a module is imported. ``N_`` marks a constant of a module or a class, which
 ``_`` translates where it is shown. Values have names: ``_("%(name)s is down.", name=name)``. A
-sentence without values is taken as it is, one with values needs ``%%`` for a per cent sign.
+sentence with values needs ``%%`` for a per cent sign, a sentence without values a single ``%``.
 
 Templates have ``_`` and ``_n`` too, and ``{% trans %}`` for a sentence with markup in it. Scripts
 take their sentences from ``data-`` attributes of the page.
@@ -31,7 +31,7 @@ def choose(translations: NullTranslations | None) -> None:
 
 @contextmanager
 def speaking(translations: NullTranslations | None) -> Iterator[None]:
-    """Within it, translate with ``translations``."""
+    """Translate with ``translations`` inside the ``with`` block."""
     token = _chosen.set(translations)
     try:
         yield
@@ -91,7 +91,7 @@ def _n(singular: str, plural: str, num: float, /, **values: Any) -> str:
 AND, OR = N_("%(names)s and %(last)s"), N_("%(names)s or %(last)s")
 
 
-def listed(names: Iterable[str], sentence: str = AND) -> str:
+def join_words(names: Iterable[str], sentence: str = AND) -> str:
     """``Oslo, Sydney and Bergen``; with ``or`` if ``sentence`` is OR."""
     *first, last = list(names) or [""]
     return _(sentence, names=", ".join(first), last=last) if first else last
@@ -111,10 +111,10 @@ def _ngettext(singular: str, plural: str, num: float) -> str:
 
 
 def install(environment: Any) -> None:
-    """Give ``environment``, of Jinja, the extension and the functions.
+    """Add the extension for ``{% trans %}`` and the functions to ``environment``, which is Jinja's.
 
-    The new style of the extension is off: it would mark every result of ``_`` as safe HTML, also
-    one with a text that somebody typed.
+    The new style of the extension is off: it would mark every result of ``_`` as safe HTML, also a
+    result that contains what somebody typed.
     """
     environment.add_extension("jinja2.ext.i18n")
     environment.policies["ext.i18n.trimmed"] = True

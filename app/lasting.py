@@ -1,4 +1,6 @@
-"""Log a lasting condition once: a server that is away for hours must not fill the disk."""
+"""Log a lasting condition once: the lines about a server that is away for hours would fill the
+disk.
+"""
 
 from __future__ import annotations
 

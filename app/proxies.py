@@ -71,24 +71,26 @@ class Proxies(Layer):
             environ["HTTP_HOST"] = host[-1]
         folder = prefix[-1].rstrip("/") if prefix else ""
         if is_folder(folder):
-            self._enter(environ, folder, removed=folder[1:].partition("/")[0] in self._names)
+            self._enter(environ, folder, is_own=folder[1:].partition("/")[0] in self._names)
         else:
             self._enter(environ, self._folder)
 
-    def _enter(self, environ: Environ, folder: str, *, removed: bool = False) -> None:
+    def _enter(self, environ: Environ, folder: str, *, is_own: bool = False) -> None:
         """Move the folder from the path to SCRIPT_NAME. A proxy may remove it from paths, or leave
-        it there. ``removed``: the folder is also the name of a path of Wakeful, such as
-        ``/status``, so a path that begins with it stays.
+        it there. ``is_own``: the folder is named like a path of Wakeful, such as ``/status``. A
+        path that begins with it is taken for that path, and is not changed.
         """
         if not folder or environ.get("SCRIPT_NAME"):  # the web server may have set it
             return
         path = environ.get("PATH_INFO", "")
-        if not removed and f"{path}/".startswith(f"{folder}/"):
+        if not is_own and f"{path}/".startswith(f"{folder}/"):
             path = path[len(folder) :]
         environ["SCRIPT_NAME"], environ["PATH_INFO"] = folder, path or "/"
 
     def _client(self, peer: IpAddress, chain: Sequence[str]) -> IpAddress:
-        """The last address that is not of a trusted proxy: a client may invent those before it."""
+        """The last address that is not a trusted proxy's. A client may invent the addresses before
+        it.
+        """
         client = peer
         for value in reversed(chain):
             address = address_of(value)

@@ -43,8 +43,10 @@ class SharedSlots:
     def in_use(self) -> int:
         return self._taken.total()
 
-    def is_free_for(self, id: int) -> bool:
-        """Whether the object with this id may take another slot."""
+    def is_below_limit(self, id: int) -> bool:
+        """Whether the object with this id has fewer slots than one object may take. All slots may
+        still be taken by others.
+        """
         return self._taken[id] < self.each
 
     @contextmanager
@@ -62,7 +64,7 @@ class SharedSlots:
 
 
 THREADS = 32  # of the web server
-PING_THREADS = 64  # of the web server, for pings alone: stored together, and all wait for that
+PING_THREADS = 64  # of the web server, for pings alone: each waits until its batch is stored
 RESERVED = 2  # threads for all other requests if all slots below are taken
 
 LONG_WAITS = Slots(5)  # checks on request, and answers of services to test alerts
@@ -73,8 +75,8 @@ PASSWORDS = Slots(18)
 TRUSTED_PASSWORDS = Slots(2)  # for browsers with an earlier login: strangers cannot use them up
 # Requests that wait for checks from other places, which may take over a minute.
 WAITS_ELSEWHERE = SharedSlots(3, each=2)  # a double click on a monitor is two
-# Requests that wait for the first sending of their form. They must leave slots to what it waits
-# for.
+# Requests with a form that an earlier request has sent already: they wait for its answer. That
+# request may need a slot of LONG_WAITS, so there must be more of those.
 REPEATED_FORMS = Slots(2)
 assert REPEATED_FORMS.size < LONG_WAITS.size  # noqa: S101 - of constants
 assert WAITS_ELSEWHERE.each < WAITS_ELSEWHERE.size < LONG_WAITS.size  # noqa: S101 - of constants

@@ -1,8 +1,8 @@
-"""The value of a name or an attribute that a template uses and that does not exist.
+"""What a template gets for a name or an attribute that does not exist.
 
 By default, Jinja shows nothing in its place, so nobody would notice that a renamed field is
-missing. This value logs a line, once for each name, and the page is shown without it: an incident's
-page must not fail at night because of one figure. In tests it fails.
+missing. ``Missing`` logs a line, once for each name, and shows nothing: an incident's page must not
+fail at night because of one figure. In tests it raises.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = Lasting(logging.getLogger(__name__))
 
 
 class Missing(Undefined):
-    """``is defined`` and ``default`` may be asked; printing, testing or comparing is a fault."""
+    """The tests ``is defined`` and ``default`` work; printing, testing or comparing is a fault."""
 
     strict: ClassVar[bool] = False  # tests set it
 

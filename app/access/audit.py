@@ -33,7 +33,7 @@ from sqlalchemy import Column, event, insert, inspect
 from sqlalchemy.orm import object_session
 
 from app.access import actors
-from app.codec.kinds import plain
+from app.codec.value_types import plain
 from app.db import AnySession, Model, db
 from app.db.tables import AuditRow, PersonRow, PostUpdateRow
 from app.db.tags import tags_of

@@ -12,14 +12,14 @@ import json
 from collections.abc import Callable, ItemsView, Mapping
 from typing import Any
 
-from app.codec.kinds import WHOLE, keyed
 from app.codec.record import json_of, reader, value_type_of
+from app.codec.value_types import WHOLE, keyed
 from app.codec.values import Json, each, mapping, text, texts, whole
 from app.records import PHASES, Certificate, CheckedAssertion
 
 MAX_ENTRIES = 100  # of a list whose entries are objects
 # Characters as JSON. Most failures have 1 to 8 KiB: 4 KiB of the body, headers, certificates.
-LARGEST = 32 * 1024
+MAX_EVIDENCE = 32 * 1024
 _MAX_PING = 60_000.0  # ms
 
 phases = keyed(PHASES, WHOLE).read  # the milliseconds of each
@@ -60,15 +60,15 @@ def _fields(data: Json) -> dict[str, Any]:
 
 
 def fitted(evidence: dict[str, Any]) -> dict[str, Any]:
-    """Evidence of at most ``LARGEST``: of what is larger, the largest part is cut in half until the
-    whole fits. A server that sends 64 KiB of headers would fill the database, and so would
-    somebody who has the token of an agent.
+    """Cut evidence to ``MAX_EVIDENCE``: halve its largest part until the whole fits. Otherwise a
+    server that sends 64 KiB of headers, or somebody with the token of an agent, would fill the
+    database.
     """
     sizes = {name: _size(name, value) for name, value in evidence.items()}
-    if sum(sizes.values()) <= LARGEST:
+    if sum(sizes.values()) <= MAX_EVIDENCE:
         return evidence
     kept = dict(evidence)
-    while sum(sizes.values()) > LARGEST:
+    while sum(sizes.values()) > MAX_EVIDENCE:
         name = max(sizes, key=lambda name: sizes[name])
         kept[name] = _half(kept[name])
         sizes[name] = _size(name, kept[name])
@@ -88,7 +88,7 @@ def _half(value: Any) -> Any:
 
 
 def _hop(entry: Any) -> dict[str, Any] | str | None:
-    """A step of redirects; a check without evidence has an address in its place."""
+    """A redirect; for a check without evidence, its address alone."""
     if not isinstance(entry, Mapping):
         return text(entry)
     return _texts(entry, "status_line", "url", "ip")
@@ -99,7 +99,7 @@ def _refusal(entry: Any) -> dict[str, Any]:
 
 
 def _record(entry: Any) -> dict[str, Any]:
-    """A record of DNS."""
+    """A DNS record."""
     record = mapping(entry)
     return _texts(record, "name", "type", "data") | {"ttl": whole(record.get("ttl"))}
 
@@ -118,7 +118,9 @@ def _texts(fields: Json, *names: str) -> dict[str, Any]:
 
 
 def _certificate(entry: Any) -> Certificate:
-    """A value that is no certificate is shown as one that cannot be read."""
+    """A certificate without fields for a value that is no certificate: pages say that it cannot be
+    read.
+    """
     return _read_certificate(mapping(entry))
 
 
@@ -128,7 +130,7 @@ def _each(value: Any, read: Callable[[Any], Any]) -> list[Any]:
 
 
 def _headers(value: Any) -> list[list[str]]:
-    """Pairs, or a mapping as others may write it."""
+    """Pairs of name and value. Another server may send a mapping in their place."""
     pairs = value.items() if isinstance(value, Mapping) else value
     return [
         [text(pair[0]) or "", text(pair[1]) or ""]

@@ -1,9 +1,9 @@
 """Records of servers that have only the base API, without the extensions of Wakeful. The base API
-leaves open in which form a server returns a field. ``monitor`` and ``incident`` accept the known
-forms, and return the record in the form that ``reader`` reads.
+does not say in which form a server returns a field. ``monitor`` and ``incident`` accept the forms
+that servers are known to use, and return the record in the form that ``reader`` reads.
 
-A field that a server did not send does not have its default, and a value that is not understood
-must not be written back: ``Gaps`` names both.
+A missing field does not have its default value, and a value that is not understood must not be
+written back: ``Gaps`` names both.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from app.codec.values import (
     moment,
     must,
     object_,
-    own_id,
-    parsed,
+    parse_json,
+    record_id,
     text,
     word,
 )
@@ -51,8 +51,9 @@ NO_TIME = ("0000-00-00", "0001-01-01")
 
 @dataclass
 class Gaps:
-    """``missing``: the fields that the server did not send; ``misread``: those that it sent in a
-    form that is not understood, or hides."""
+    """``missing``: the fields that the server did not send. ``misread``: the fields whose value is
+    not understood, or is a mask.
+    """
 
     missing: list[str] = field(default_factory=list)
     misread: list[str] = field(default_factory=list)
@@ -63,13 +64,15 @@ class Gaps:
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[- ]")
 
 
-def _snake(name: str) -> str:
+def snake_case(name: str) -> str:
+    """``request_method`` of ``requestMethod`` and ``request-method``."""
     return name if name.islower() and "-" not in name else _WORD_STARTS.sub("_", name).lower()
 
 
 def record_fields(data: Any, called: str) -> dict[str, Any]:
-    """A record's fields: without an envelope of its own name, without the ``attributes`` of
-    JSON:API, in the spelling of the base API."""
+    """The fields of a record, spelled as in the base API. An envelope that is named ``called`` and
+    the ``attributes`` of JSON:API are removed.
+    """
     data = object_(data, called)
     if "id" not in data and isinstance(data.get(called), Mapping):
         data = data[called]
@@ -80,20 +83,24 @@ def record_fields(data: Any, called: str) -> dict[str, Any]:
         )
     if all(name.islower() and "-" not in name and "[" not in name for name in data):
         return dict(data)
-    fields = {name: value for name, value in data.items() if _snake(name) == name}
+    fields = {name: value for name, value in data.items() if snake_case(name) == name}
     for name, value in data.items():
-        fields.setdefault(_snake(name), value)
+        fields.setdefault(snake_case(name), value)
     return {**_rows(fields), **fields}
 
 
 def _related(related: Any) -> dict[str, Any]:
     """``monitor_id`` and other ids from the relationships of JSON:API."""
-    linked = {name: mapping(mapping(link).get("data")) for name, link in mapping(related).items()}
-    return {f"{name}_id": to["id"] for name, to in linked.items() if to.get("id") is not None}
+    targets = {name: mapping(mapping(link).get("data")) for name, link in mapping(related).items()}
+    return {
+        f"{name}_id": target["id"]
+        for name, target in targets.items()
+        if target.get("id") is not None
+    }
 
 
 def _rows(fields: Json) -> Json:
-    """Lists whose entries came under the names of a form: ``alerts[0][key]``."""
+    """The lists whose entries have names as in a form: ``alerts[0][key]``."""
     lists: dict[str, dict[tuple[int, str], dict[str, Any]]] = {}
     for raw, value in fields.items():
         name = brackets.parse(raw) if "[" in raw else None
@@ -103,7 +110,7 @@ def _rows(fields: Json) -> Json:
 
 
 def _first(fields: Json, names: Iterable[str]) -> Any:
-    """The first of these fields that says something else than yes or no."""
+    """The value of the first of these fields that has one other than true, false or null."""
     values = (fields.get(name) for name in names)
     return next((value for value in values if not isinstance(value, bool | None)), None)
 
@@ -130,8 +137,8 @@ def hides(value: str) -> bool:
 
 
 def _seconds(value: Any) -> int:
-    """A length of time in seconds: ``300``, ``"5m"``, ``"PT5M"``. A number without a unit is read
-    as milliseconds or nanoseconds if that makes it an interval: 60000 is 60 s.
+    """A length of time in seconds: ``300``, ``"5m"``, ``"PT5M"``. If it is not an interval of the
+    base API, but would be one in milliseconds or nanoseconds, it is read so: 60000 is 60 s.
     """
     if isinstance(value, Mapping):
         unit = text(value.get("unit"))
@@ -140,8 +147,7 @@ def _seconds(value: Any) -> int:
         else:
             amount = value.get("value", value.get("amount"))
         value = f"{amount} {unit}"
-    seconds = _whole_seconds(value)
-    # The interface has seconds; a program may store a duration in milliseconds or nanoseconds.
+    seconds = _seconds_as_sent(value)
     if seconds is not None and seconds not in INTERVALS:
         finer = (seconds / parts for parts in (1000, 10**9))
         seconds = next((whole for whole in finer if whole in INTERVALS), seconds)
@@ -150,7 +156,7 @@ def _seconds(value: Any) -> int:
     return int(seconds)
 
 
-def _whole_seconds(value: Any) -> float | None:
+def _seconds_as_sent(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -183,7 +189,9 @@ def _text(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
-    """Text; of WordPress, an object that has it as written and as HTML."""
+    """A text. WordPress sends an object with the text as it was written (``raw``) and as HTML
+    (``rendered``).
+    """
     if isinstance(value, Mapping):
         raw, rendered = value.get("raw"), value.get("rendered")
         value = raw if isinstance(raw, str) or rendered is None else unescape(_text(rendered))
@@ -191,7 +199,7 @@ def _name(value: Any) -> str:
 
 
 def _open_text(value: Any) -> str | None:
-    """Text that is no mask."""
+    """Text. Raises MalformedData for a mask."""
     entered = _text(value)
     if _MASK.fullmatch(entered.strip()):
         raise MalformedData("text")
@@ -213,7 +221,9 @@ def _switch(value: Any) -> bool:
 
 
 def _time(value: Any) -> Any:
-    """A time; None if there is none, which the year 1 of Go and .NET means too."""
+    """A time. None for a value that stands for no time: 0, false, MySQL's zero date, and the year 1
+    of Go and .NET.
+    """
     if value in (0, "0", False) or (isinstance(value, str) and value.startswith(NO_TIME)):
         return None
     return must(moment(value), "time").isoformat()
@@ -233,8 +243,8 @@ _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)", re.DOTALL)
 
 @dataclass
 class _Rows:
-    """Reads a list of ``alerts`` or of headers. ``exact``: all of it was understood, so that it can
-    be sent back with a change and nothing is dropped.
+    """Reads a list of ``alerts`` or of headers. ``exact``: everything was understood, so the list
+    can be changed and sent back without dropping anything.
     """
 
     alerts: bool
@@ -244,13 +254,13 @@ class _Rows:
 
     def read(self, value: Any, *, parse: bool = True) -> None:
         if isinstance(value, Mapping):
-            self._mapping(value)
+            self._read_mapping(value)
         elif isinstance(value, list):
             for entry in value:
                 self._entry(entry)
         elif isinstance(value, str) and parse and value.strip()[:1] in ("[", "{"):
             try:
-                self.read(parsed(value.encode("utf-8", "replace"), MAX_IN_TEXT), parse=False)
+                self.read(parse_json(value.encode("utf-8", "replace"), MAX_IN_TEXT), parse=False)
             except MalformedData:
                 self.exact = False
         elif isinstance(value, str) and not self.alerts:
@@ -259,7 +269,7 @@ class _Rows:
         elif value != "":
             self.exact = False
 
-    def _mapping(self, value: Json) -> None:
+    def _read_mapping(self, value: Json) -> None:
         if value and all(name.isdigit() for name in value):  # an array with gaps, in PHP
             for name in sorted(value, key=int):
                 self._entry(value[name])
@@ -274,14 +284,14 @@ class _Rows:
                 self._by_name(name, inner)
 
     def _by_name(self, name: str, value: Any) -> None:
-        """An entry under its own name; beside channels there may be anything else."""
+        """Read a member of an object. In ``alerts``, only names of channels are understood."""
         if self.alerts and word(Channel, name.lower()) is None:
             self.exact = False
         else:
-            self._named(name, value)
+            self._values(name, value)
 
-    def _named(self, key: str, value: Any) -> None:
-        """The value or values under the name of a channel or of a header."""
+    def _values(self, key: str, value: Any) -> None:
+        """Read the value or the values of a channel or of a header."""
         if isinstance(value, Mapping):
             self._entry({**value, "key": key})
         elif isinstance(value, list):
@@ -298,7 +308,7 @@ class _Rows:
         elif isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str):
             self._pair(*entry)
         elif isinstance(entry, Mapping):
-            plain = {name: _snake(name) for name in entry}
+            plain = {name: snake_case(name) for name in entry}
             self._row(
                 {plain[name] if plain[name] in _PARTS else name: entry[name] for name in entry}
             )
@@ -316,7 +326,7 @@ class _Rows:
         else:
             # Other settings beside the values, such as a switch that is off, would be dropped.
             self.exact = self.exact and set(names) == {key, value}
-            self._named(text(row[key]) or "", row[value] if value else None)
+            self._values(text(row[key]) or "", row[value] if value else None)
 
     def _line(self, line: str) -> None:
         """``X-Key: value``; ``email:ops@example.com``."""
@@ -396,16 +406,17 @@ _INCIDENT_WORDS = {
 
 
 def monitor(data: Any, is_wakeful: IsWakeful) -> tuple[dict[str, Any], Gaps]:
-    """``is_wakeful``: whether the server is a Wakeful, whose masks may be sent back to it. Raises
-    MalformedData for what is no monitor at all.
+    """The fields of a monitor, and its gaps. ``is_wakeful``: whether the server is a Wakeful, whose
+    masks may be sent back to it. Raises MalformedData for a record without an id, or without both
+    name and URL.
     """
     fields, gaps = record_fields(data, "monitor"), Gaps()
-    _named(fields)
+    _rename_synonyms(fields)
     for name, read in _MONITOR.items():
         _field(fields, name, read, gaps)
     for name in ("request_headers", "alerts"):
         _list(fields, name, is_wakeful, gaps)
-    must(own_id(fields.get("id")), "id")
+    must(record_id(fields.get("id")), "id")
     if not fields.get("name") and not fields.get("url"):
         raise MalformedData("name")
     _state(fields, gaps)
@@ -413,20 +424,20 @@ def monitor(data: Any, is_wakeful: IsWakeful) -> tuple[dict[str, Any], Gaps]:
 
 
 def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
-    """The fields of an incident, and what the server did not say. The reader of the record raises
-    MalformedData for a missing id, start or monitor.
+    """The fields of an incident, and its gaps. The reader of the record raises MalformedData for a
+    missing id, start or monitor.
     """
     fields, gaps = record_fields(data, "incident"), Gaps()
     monitor_id = fields.get("monitor")
     if isinstance(monitor_id, Mapping):
         fields["monitor"] = record_fields(monitor_id, "monitor")
         monitor_id = fields["monitor"].get("id")
-    if own_id(fields.get("monitor_id")) is None:
-        fields["monitor_id"] = own_id(monitor_id)
+    if record_id(fields.get("monitor_id")) is None:
+        fields["monitor_id"] = record_id(monitor_id)
     resolved = _says(fields, ("resolved", "is_resolved", "closed", "ended"))
     acknowledged = _says(fields, ("acknowledged", "is_acknowledged"))
     open_ = _says(fields, ("open", "is_open", "ongoing", "is_ongoing", "active"))
-    _named(fields)
+    _rename_synonyms(fields)
     fields["started_at"] = _or_none(_time, fields.get("started_at"))
     for name in ("acknowledged_at", "ended_at"):
         _field(fields, name, _time, gaps)
@@ -447,7 +458,7 @@ def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
     return fields, gaps
 
 
-def _named(fields: dict[str, Any]) -> None:
+def _rename_synonyms(fields: dict[str, Any]) -> None:
     """Give the fields the names of the base API."""
     for name, others in _OTHER_NAMES.items():
         if name not in fields and (value := _first(fields, others)) is not None:
@@ -486,12 +497,12 @@ def _or_none(read: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _says(fields: Json, names: Iterable[str]) -> bool | None:
-    """The first of these fields that says yes or no."""
+    """The value of the first of these fields that is true or false."""
     return next((value for name in names if (value := flag(fields.get(name))) is not None), None)
 
 
 def _word(fields: Json, words: Any, synonyms: Mapping[str, str]) -> Any:
-    """The state by the server's word for it."""
+    """The member of ``words`` for the state that the server names."""
     for name in _STATUS:
         value = fields.get(name)
         if isinstance(value, Mapping):
@@ -504,7 +515,7 @@ def _word(fields: Json, words: Any, synonyms: Mapping[str, str]) -> Any:
 
 
 def _state(fields: dict[str, Any], gaps: Gaps) -> None:
-    """Set ``paused`` and ``status``, from whatever the server calls them."""
+    """Set ``paused`` and ``status`` from the fields that servers have for them."""
     paused = _says(fields, _PAUSED)
     if paused is None and "paused_at" in fields:
         paused = fields["paused_at"] not in (None, "", False, 0)

@@ -1,8 +1,8 @@
-"""Checks and outcomes on their way between machines, as compact JSON data. Pure.
+"""Write checks and outcomes as compact JSON data for another machine, and read outcomes. Pure.
 
-Fields at their default are left out. ``specs`` reads checks. Outcomes are read as those of a
-stranger: a prober or an agent runs where others can reach it, and a value that the database cannot
-store would lose its whole batch.
+Fields with their default value are left out. ``specs`` reads checks. Outcomes are not trusted: a
+prober or an agent runs where others can reach it, and a value that the database cannot store would
+lose its whole batch.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ipaddress import ip_address
 from operator import attrgetter
 from typing import Any
 
-from app.codec.evidence import LARGEST, fitted, read_evidence
-from app.codec.kinds import plain
+from app.codec.evidence import MAX_EVIDENCE, fitted, read_evidence
 from app.codec.record import reader
+from app.codec.value_types import plain
 from app.codec.values import MalformedData
 from app.records import (
     MAX_ASSERTION_PROPERTY,
@@ -86,8 +86,8 @@ def _packed(value: Any) -> Any:
 # --- Reading
 
 
-def outcome_of(data: Any) -> Outcome:
-    """An outcome as ``pack`` wrote it. Raises MalformedData for what no check can bring."""
+def read_outcome(data: Any) -> Outcome:
+    """Read an outcome that ``pack`` wrote. Raises MalformedData for values that no check brings."""
     outcome = _outcome(data)
     result = outcome.result
     for name, number, largest in (
@@ -130,9 +130,9 @@ def outcome_of(data: Any) -> Outcome:
 
 
 def _texts(value: Any, name: str) -> None:
-    """Check each text in nested data, which may be as long as the whole."""
+    """Check each text in nested data. A single text may be as long as all evidence."""
     if isinstance(value, str):
-        _text(value, name, LARGEST)
+        _text(value, name, MAX_EVIDENCE)
     elif isinstance(value, Mapping):
         for entry in value.values():
             _texts(entry, name)
@@ -158,15 +158,15 @@ def _text(value: str | None, name: str, longest: int) -> None:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time with its fraction of a second; None for anything else, and for one so far away that
-    it cannot be reckoned with.
+    """Read a time with its fraction of a second. None for any other value, for a time without a
+    zone, and for a year outside of FIRST_YEAR to LAST_YEAR.
     """
     try:
-        named = datetime.fromisoformat(value)
-        read = named.astimezone(UTC)
+        zoned = datetime.fromisoformat(value)
+        read = zoned.astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
         return None
-    return read if named.tzinfo is not None and FIRST_YEAR <= read.year <= LAST_YEAR else None
+    return read if zoned.tzinfo is not None and FIRST_YEAR <= read.year <= LAST_YEAR else None
 
 
 _outcome = reader(Outcome, "outcome", result=reader(Result, "result", checked_at=moment))

@@ -14,9 +14,9 @@ from operator import attrgetter
 from types import NoneType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints, is_typeddict
 
-from app.codec import kinds
-from app.codec.kinds import ValueType, plain
+from app.codec import value_types
 from app.codec.schema import Schema, nullable, record
+from app.codec.value_types import ValueType, plain
 from app.codec.values import Json, MalformedData, object_
 from app.records import FixedKeys, Mark, Range
 
@@ -28,7 +28,7 @@ class Field:
     """A field by its annotation. ``optional``: its value may be None."""
 
     name: str
-    kind: ValueType
+    value_type: ValueType
     marks: frozenset[Any]
     optional: bool
     has_default: bool
@@ -36,11 +36,11 @@ class Field:
     @property
     def schema(self) -> Schema:
         is_nullable = self.optional and Mark.PROMISED not in self.marks
-        return nullable(self.kind.schema) if is_nullable else self.kind.schema
+        return nullable(self.value_type.schema) if is_nullable else self.value_type.schema
 
     @property
     def is_required(self) -> bool:
-        return not (self.optional or self.has_default) and self.kind.lacking is None
+        return not (self.optional or self.has_default) and self.value_type.lacking is None
 
 
 # --- What the rest of app/ uses -------------------------------------------------------------------
@@ -95,7 +95,7 @@ def fields_of(record_type: type) -> tuple[Field, ...]:
     return tuple(field for field in all_fields if Mark.INTERNAL not in field.marks)
 
 
-# --- From annotations to kinds --------------------------------------------------------------------
+# --- From annotations to types of values ----------------------------------------------------------
 
 
 def _field(name: str, hint: Any, default: bool) -> Field:
@@ -105,28 +105,28 @@ def _field(name: str, hint: Any, default: bool) -> Field:
 
 @cache
 def value_type_of(hint: Any) -> ValueType:
-    """The kind of an annotation. Raises TypeError if no rule exists: add it to ``kinds``."""
+    """The type of the values of an annotation. Raises TypeError if ``value_types`` has none."""
     base, marks, _ = _unwrapped(hint)
     for mark in (*marks, base):
-        if mark in kinds.MARKED:
-            return kinds.MARKED[mark]
+        if mark in value_types.MARKED:
+            return value_types.MARKED[mark]
         if isinstance(mark, type) and issubclass(mark, StrEnum):
-            return kinds.word(mark)
+            return value_types.word(mark)
         if isinstance(mark, Range):
-            return kinds.ranged(mark)
+            return value_types.ranged(mark)
         if isinstance(mark, FixedKeys):
-            return kinds.keyed(mark.names, value_type_of(get_args(base)[1]))
-    if base in kinds.TYPES:
-        return kinds.TYPES[base]
+            return value_types.keyed(mark.names, value_type_of(get_args(base)[1]))
+    if base in value_types.TYPES:
+        return value_types.TYPES[base]
     if dataclasses.is_dataclass(base) and isinstance(base, type):
         return ValueType(schema_of(base), _lenient(base), _writer(base, False), _writer(base, True))
     if is_typeddict(base):
         return ValueType(schema_of(base), _lenient(base), plain)
     if get_origin(base) in (tuple, Sequence):
         entry = get_args(base)[0]
-        return kinds.ARRAYS.get(entry) or kinds.array(value_type_of(entry))
+        return value_types.ARRAYS.get(entry) or value_types.array(value_type_of(entry))
     if get_origin(base) is Mapping:
-        return kinds.FREE
+        return value_types.FREE
     raise TypeError(f"the codec has no rule for {hint}")
 
 
@@ -165,7 +165,8 @@ def _writer(record_type: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
         for name in asked_for:
             if not written[name] and written[name] != "":
                 del written[name]
-        # A value that another server does not send, or that is not understood, is no default.
+        # A field that another server did not send, or whose value was not understood, has no
+        # value: its default would look like what the server sent.
         for name in (*instance.missing, *instance.misread) if has_gaps else ():
             if name in written:
                 written[name] = None
@@ -176,10 +177,10 @@ def _writer(record_type: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
 
 def _writer_of(field: Field, masked: bool) -> Callable[[Any], Any] | None:
     if masked and Mark.SECRET in field.marks:
-        if field.kind.hide is None:
+        if field.value_type.hide is None:
             raise TypeError(f"{field.name}: nothing says how to mask this type")
-        return field.kind.hide
-    return field.kind.write
+        return field.value_type.hide
+    return field.value_type.write
 
 
 def _values_reader(
@@ -187,7 +188,7 @@ def _values_reader(
 ) -> Callable[[Json], dict[str, Any]]:
     """Return a function that reads the fields' values; it omits missing ones with a default."""
     _refuse_unknown(record_type, overrides)
-    rules = [(f, overrides.get(f.name, f.kind.read)) for f in fields_of(record_type)]
+    rules = [(f, overrides.get(f.name, f.value_type.read)) for f in fields_of(record_type)]
 
     def read(data: Json) -> dict[str, Any]:
         values = {}
@@ -198,7 +199,7 @@ def _values_reader(
             elif field.is_required:
                 raise MalformedData(field.name)
             elif not field.has_default:
-                values[field.name] = None if field.optional else field.kind.lacking
+                values[field.name] = None if field.optional else field.value_type.lacking
         return values
 
     return read

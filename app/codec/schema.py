@@ -64,7 +64,7 @@ def words(enum: type[StrEnum]) -> Schema:
 
 
 PAIR = record({"key": STRING, "value": STRING}, name="Pair")
-# The words of sources and ops are strings and no enums: some can be added.
+# Sources and operators are plain strings, not enums: a later version may have more of them.
 ASSERTION = record(
     {"source": STRING, "property": nullable(STRING), "op": STRING, "value": nullable(STRING)},
     name="Assertion",

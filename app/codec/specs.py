@@ -43,9 +43,9 @@ from app.rules.text import parse_statuses
 MAX_FAULT = 500  # characters of a sentence; Wakeful's own have fewer
 
 
-def spec_of(data: Any) -> CheckSpec:
-    """A check as ``packing.pack`` wrote it. Raises MalformedData with the name of a field
-    whose value no stored monitor has.
+def read_spec(data: Any) -> CheckSpec:
+    """Read a check that ``packing.pack`` wrote. Raises MalformedData with the name of a field whose
+    value no stored monitor can have.
     """
     sent = object_(data, "check")
     fields: dict[str, Any] = {}
@@ -61,7 +61,7 @@ def spec_of(data: Any) -> CheckSpec:
         raise MalformedData("url") from None  # the only field without a default
 
 
-def _words(value: Any, limit: int) -> str:
+def _line(value: Any, limit: int) -> str:
     if not isinstance(value, str):
         raise TypeError
     return text.characters(text.length(value, limit))
@@ -72,7 +72,7 @@ def _body(value: Any) -> str:
 
 
 def _statuses(value: Any) -> str:
-    parse_statuses(_words(value, MAX_ACCEPTED_STATUSES))
+    parse_statuses(_line(value, MAX_ACCEPTED_STATUSES))
     return str(value)
 
 
@@ -97,7 +97,7 @@ def _assertions(value: Any) -> tuple[Assertion, ...]:
 
 def _auth(value: Any) -> tuple[str, str]:
     user, password = value
-    return _words(user, MAX_CREDENTIAL), _words(password, MAX_CREDENTIAL)
+    return _line(user, MAX_CREDENTIAL), _line(password, MAX_CREDENTIAL)
 
 
 def _flag(value: Any) -> bool:
@@ -106,8 +106,8 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _number(value: Any, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+def _number(value: Any, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ValueError
     return value
 
@@ -125,33 +125,33 @@ def _days(value: Any) -> int | str:
 
 
 def _option(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return _or_none(lambda value: must(read(value), "option"))
+    return _optional(lambda value: must(read(value), "option"))
 
 
-def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else read(value)
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
-    "url": partial(_words, limit=MAX_URL),
-    "monitor_id": _or_none(partial(_number, least=1, most=MAX_ID)),
+    "url": partial(_line, limit=MAX_URL),
+    "monitor_id": _optional(partial(_number, low=1, high=MAX_ID)),
     "request_method": RequestMethod,
     "request_headers": _headers,
-    "auth": _or_none(_auth),
-    "request_body": _or_none(_body),
+    "auth": _optional(_auth),
+    "request_body": _optional(_body),
     "alert_condition": AlertCondition,
-    "alert_text_lookup": _or_none(partial(_words, limit=MAX_TEXT_LOOKUP)),
+    "alert_text_lookup": _optional(partial(_line, limit=MAX_TEXT_LOOKUP)),
     "assertions": _assertions,
     "timeout": _timeout,
     "accepted_statuses": _statuses,
     "follow_redirects": _flag,
     "verify_tls": _flag,
     "cache_buster": _flag,
-    "slow_after": _or_none(partial(_number, least=SLOW_AFTER_MS[0], most=SLOW_AFTER_MS[1])),
-    "ssl_alert_days": _or_none(_days),
-    "fault": _or_none(partial(_words, limit=MAX_FAULT)),
+    "slow_after": _optional(partial(_number, low=SLOW_AFTER_MS[0], high=SLOW_AFTER_MS[1])),
+    "ssl_alert_days": _optional(_days),
+    "fault": _optional(partial(_line, limit=MAX_FAULT)),
     **{
-        field.name: _option(field.kind.read)
+        field.name: _option(field.value_type.read)
         for field in fields_of(Monitor)
         if field.name in CHECK_OPTIONS
     },

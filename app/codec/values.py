@@ -15,7 +15,9 @@ from app.rules.time import FIRST_YEAR, LAST_YEAR, iso
 T = TypeVar("T")
 Json = Mapping[str, Any]
 
-MIN_SECONDS = 1e8  # since 1970, in March 1973; from a thousand times that on, milliseconds
+# A smaller number is not a time: this is March 1973 in seconds since 1970. A number that is a
+# thousand times as large or more is in milliseconds.
+MIN_SECONDS = 1e8
 FLAGS = {
     **dict.fromkeys(("1", "true", "yes", "on", "y", "enabled"), True),
     **dict.fromkeys(("0", "false", "no", "off", "n", "disabled"), False),
@@ -28,16 +30,15 @@ class MalformedData(ValueError):
     """The answer is not what the base API says. ``str`` names the part, not its content."""
 
 
-def parsed(text: bytes, max_values: int, **hooks: Callable[[str], Any]) -> Any:
-    """JSON of a stranger with at most ``max_values`` values. Raises MalformedData before anything
-    is made of more: ``[[],[],…]`` takes 25 times the memory of its text. ``hooks``: of
+def parse_json(text: bytes, max_values: int, **hooks: Callable[[str], Any]) -> Any:
+    """Parse the JSON of a stranger. Raises MalformedData for more than ``max_values`` values before
+    it builds them: ``[[],[],…]`` takes 25 times the memory of its text. ``hooks`` are passed to
     ``json.loads``.
     """
     plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
     strings = plain.count(b'"') // 2
-    if (
-        strings > 2 * max_values or _marks_outside(plain) > max_values
-    ):  # a name and a text for each value
+    # Each value may have two strings: its name and its text.
+    if strings > 2 * max_values or _marks_outside(plain) > max_values:
         raise MalformedData("too many values")
     try:
         return json.loads(text, **hooks)  # type: ignore[arg-type]
@@ -46,8 +47,8 @@ def parsed(text: bytes, max_values: int, **hooks: Callable[[str], Any]) -> Any:
 
 
 def _marks_outside(text: bytes) -> int:
-    """How many of ``,``, ``[`` and ``{`` are in JSON outside of its strings, which have no escapes.
-    There are hardly fewer values.
+    """How many ``,``, ``[`` and ``{`` are outside of the strings of a JSON text without escapes:
+    about as many as it has values.
     """
     outside = b"".join(text.split(b'"')[::2])
     return sum(outside.count(mark) for mark in (b",", b"[", b"{"))
@@ -60,7 +61,7 @@ def object_(data: Any, name: str) -> Json:
 
 
 def mapping(value: Any) -> Json:
-    """The object itself; an empty one for what is none."""
+    """``value`` if it is an object, else an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -70,8 +71,8 @@ def must(value: T | None, name: str) -> T:
     return value
 
 
-def own_id(value: Any) -> int | None:
-    """An id in the range that records have."""
+def record_id(value: Any) -> int | None:
+    """An id in the range of the database's ids."""
     id = whole(value)
     return id if id is not None and 0 < id <= MAX_ID else None
 
@@ -105,8 +106,8 @@ def percent(value: Any) -> float | None:
     return float(value) if valid else None
 
 
-def length(value: Any) -> int:
-    """A count or a duration; 0 for an invalid value."""
+def whole_or_zero(value: Any) -> int:
+    """A count or a duration; 0 for a negative or invalid value."""
     return max(0, whole(value) or 0)
 
 
@@ -134,7 +135,7 @@ def _moment(value: Any) -> datetime:
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     if isinstance(value, Mapping):
         if value.get("timezone", "UTC") not in ("UTC", "Z", "+00:00"):
-            raise ValueError("a zone of its own")
+            raise ValueError("another zone")
         return _moment(value["date"]) if isinstance(value.get("date"), str) else _moment(None)
     if isinstance(value, str) and (of_microsoft := _DATE.fullmatch(value)):
         value = of_microsoft[1]
@@ -151,7 +152,7 @@ def _moment(value: Any) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def time(value: Any) -> str | None:
+def time_text(value: Any) -> str | None:
     """A time that stays text, as in evidence and statistics."""
     read = moment(value)
     return None if read is None else iso(read)
@@ -195,7 +196,7 @@ def each(value: Any, read: Callable[[Any], T | None]) -> tuple[T, ...]:
     return tuple(result for entry in entries if (result := read(entry)) is not None)
 
 
-def listed(name: str, read: Callable[[Any], T | None], data: Any) -> tuple[T, ...]:
+def each_in(name: str, read: Callable[[Any], T | None], data: Any) -> tuple[T, ...]:
     """``each`` of the list in the field ``name`` of an object. Raises MalformedData."""
     return each(object_(data, name).get(name), read)
 
@@ -207,8 +208,8 @@ def spans(value: Any) -> tuple[tuple[datetime, datetime], ...]:
 
 def _span(value: Any) -> tuple[datetime, datetime] | None:
     ends = mapping(value)
-    since, to = moment(ends.get("from")), moment(ends.get("to"))
-    return None if since is None or to is None else (since, to)
+    since, until = moment(ends.get("from")), moment(ends.get("to"))
+    return None if since is None or until is None else (since, until)
 
 
 def texts(value: Any) -> tuple[str, ...]:

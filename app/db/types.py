@@ -35,8 +35,8 @@ from flask import current_app
 from sqlalchemy import JSON, BigInteger, Dialect, Integer, SmallInteger, String, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from app.codec.kinds import plain
 from app.codec.record import fields_of
+from app.codec.value_types import plain
 from app.db.contents import is_assertions
 from app.i18n import N_
 from app.records import AUTO, Assertion, Mark, Monitor, Verdict
@@ -335,7 +335,9 @@ class CheckedJson(Checked):
         return self.empty()
 
 
-_OPTIONS = {field.name: field.kind for field in fields_of(Monitor) if Mark.OPTION in field.marks}
+_OPTIONS = {
+    field.name: field.value_type for field in fields_of(Monitor) if Mark.OPTION in field.marks
+}
 
 
 class KindOptions(CheckedJson):

@@ -177,7 +177,7 @@ def _waiting() -> Iterator[None]:
 def _waiting_for(monitor_id: int) -> Iterator[None]:
     """Hold one of the few slots of requests that wait for other places. Raises Throttled."""
     with WAITS_ELSEWHERE.taken(monitor_id) as free:
-        _require(free, BUSY if WAITS_ELSEWHERE.is_free_for(monitor_id) else ALREADY)
+        _require(free, BUSY if WAITS_ELSEWHERE.is_below_limit(monitor_id) else ALREADY)
         yield
 
 

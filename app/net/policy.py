@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
 
-from app.i18n import N_, OR, _, listed
+from app.i18n import N_, OR, _, join_words
 from app.net.networks import (
     LOOPBACK,
     PRIVATE,
@@ -197,6 +197,6 @@ def _sentence(address: IpAddress, judged: IpAddress, row: Special, where: str) -
 
 def _way(address: IpAddress, row: Special) -> str:
     if row.word is not None and row not in STICKY:
-        return listed((row.word, str(row.network)), OR)
+        return join_words((row.word, str(row.network)), OR)
     sentence = N_("the network %(network)s itself") if row.sticky else N_("the network %(network)s")
     return _(sentence, network=ip_network(address))

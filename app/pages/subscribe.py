@@ -12,7 +12,7 @@ from collections.abc import Callable
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound, Throttled
-from app.i18n import N_, OR, _, listed
+from app.i18n import N_, OR, _, join_words
 from app.pages.addresses import Visit
 from app.records import Channel, StatusPage
 
@@ -103,7 +103,7 @@ def _form(
         "status/subscribe.html",
         status,
         channels=visit.public.channels,
-        label=listed((_(LABELS[Channel(name)]) for name in visit.public.channels), OR),
+        label=join_words((_(LABELS[Channel(name)]) for name in visit.public.channels), OR),
         channel=channel,
         target=target,
         faults=faults,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.i18n import N_, _, listed
+from app.i18n import N_, _, join_words
 
 MASK = "••••"
 # Names of headers and of members of JSON whose values are secrets.
@@ -42,7 +42,7 @@ _FIELDS = SECRET_FIELDS | CHECK_FIELDS | _WINDOW_FIELDS
 
 def words_of(fields: Sequence[str]) -> str:
     """The labels of fields in a sentence: ``request headers and alerts``."""
-    return listed(_(_FIELDS.get(name, name)) for name in fields)
+    return join_words(_(_FIELDS.get(name, name)) for name in fields)
 
 
 def mask(secret: str) -> str:

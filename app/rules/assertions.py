@@ -38,7 +38,7 @@ from app.records import (
     mask,
 )
 from app.rules import text
-from app.rules.bounded import TOO_DEEP, WorkBudget, compiled, matches, parsed, spelled
+from app.rules.bounded import TOO_DEEP, WorkBudget, compiled, matches, parse_exact_json, spelled
 
 OPPOSITES = {
     AssertionOp.NE: AssertionOp.EQ,
@@ -144,7 +144,7 @@ class AnswerParts:
     def json(self) -> Any:
         """Raises ValueError with a sentence."""
         self.work.spend(1)
-        return parsed(self.decode(True) if self.decode else "")
+        return parse_exact_json(self.decode(True) if self.decode else "")
 
     def values(self, assertion: Assertion) -> Sequence[Any]:
         """The values of the assertion's source in the answer: text, or parts of JSON. Raises

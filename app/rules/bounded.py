@@ -86,7 +86,7 @@ class WrittenNumber(float):
         return number
 
 
-def parsed(text: str) -> Any:
+def parse_exact_json(text: str) -> Any:
     """The value of a JSON text; the last of equal names in an object counts. Raises ValueError with
     a sentence.
     """
@@ -104,9 +104,9 @@ _SCALARS: dict[type, Callable[[Any], str]] = {int: str, WrittenNumber: attrgette
 
 
 def spelled(document: Any) -> str:
-    """The JSON of a value of ``parsed``, with its numbers as they were spelled: ``json.dumps``
-    would write those within lists and objects as floats. A loop, because deep nesting would exceed
-    Python's limit of recursion.
+    """The JSON of a value of ``parse_exact_json``, with its numbers as they were spelled.
+    ``json.dumps`` would write numbers within lists and objects as floats. A loop, because deep
+    nesting would exceed Python's limit of recursion.
     """
     pieces: list[str] = []
     opened: list[tuple[Iterator[tuple[str, Any]], str]] = [(iter([("", document)]), "")]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from app.i18n import N_, _, _n, listed
+from app.i18n import N_, _, _n, join_words
 from app.records import Cause, Incident, PostState
 from app.rules.figures import zoned_moment
 from app.rules.time import zone_of
@@ -99,7 +99,7 @@ def _title(names: Sequence[str]) -> str:
     shown = [_cut(name) for name in names[:_MAX_NAMES]]
     if (more := len(names) - _MAX_NAMES) > 0:
         shown.append(_n("%(num)s more", "%(num)s more", more))
-    return _("Problems with %(names)s", names=listed(shown))
+    return _("Problems with %(names)s", names=join_words(shown))
 
 
 def _cut(name: str) -> str:

@@ -19,7 +19,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import idna
 
-from app.i18n import N_, OR, _, listed
+from app.i18n import N_, OR, _, join_words
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 IpAddress = IPv4Address | IPv6Address
@@ -182,7 +182,7 @@ def either(schemes: Iterable[str]) -> str:
     """``schemes`` in a sentence: ``http:// or https://``. A scheme with a colon, such as ``dns:``,
     gets no slashes.
     """
-    return listed((scheme if ":" in scheme else f"{scheme}://" for scheme in schemes), OR)
+    return join_words((scheme if ":" in scheme else f"{scheme}://" for scheme in schemes), OR)
 
 
 def join(base: Target, location: str) -> Target:

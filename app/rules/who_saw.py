@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.i18n import N_, _, _n, listed
+from app.i18n import N_, _, _n, join_words
 from app.records import DEFAULT_PLACE, Ending
 
 MAX_PLACES_NAMED = 3
@@ -124,7 +124,7 @@ def _answer_of(place: Mapping[str, Any]) -> object:
 
 
 def _others_see(answer: object, titles: Sequence[str], still: bool) -> str:
-    names, count = listed(titles), len(titles)
+    names, count = join_words(titles), len(titles)
     if answer == _EARLIER:
         return _("%(names)s had not checked it since", names=names)
     if answer == _NOTHING:

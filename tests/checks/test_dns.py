@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.checks.prober import Prober
-from app.codec.packing import outcome_of, pack
+from app.codec.packing import pack, read_outcome
 from app.net.policy import Policy
 from app.records import Assertion, CheckSpec
 from tests.checks.servers import NameServer
@@ -81,7 +81,7 @@ def test_section_17_evidence_has_flags_code_and_server(prober, names):
     assert outcome.evidence["flags"] == "qr rd ra"
     assert outcome.evidence["server"] == f"127.0.0.1:{names.port}"
     assert (outcome.result.ip, outcome.result.timings.dns) == ("127.0.0.1", 0)
-    brought = outcome_of(json.loads(json.dumps(pack(outcome))))  # by an agent or a queue
+    brought = read_outcome(json.loads(json.dumps(pack(outcome))))  # by an agent or a queue
     assert brought.evidence == {name: value for name, value in outcome.evidence.items() if value}
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from app.checks.prober import Prober
-from app.codec.evidence import LARGEST
-from app.codec.packing import outcome_of, pack
+from app.codec.evidence import MAX_EVIDENCE
+from app.codec.packing import pack, read_outcome
 from app.net.policy import Policy
 from app.records import MAX_REDIRECTS, Cause, CheckSpec, Warn
 from tests.checks.servers import closing
@@ -116,8 +116,8 @@ def test_evidence_of_the_largest_answers_is_bounded_and_taken_by_the_server(prob
     assert outcome.result.cause_code == "http_status:503"
     assert [len(url) for url in outcome.result.redirects] == [2_048] * MAX_REDIRECTS
     evidence = json.dumps(outcome.evidence)
-    assert LARGEST / 3 < len(evidence) <= LARGEST
-    assert outcome_of(json.loads(json.dumps(pack(outcome)))).evidence is not None
+    assert MAX_EVIDENCE / 3 < len(evidence) <= MAX_EVIDENCE
+    assert read_outcome(json.loads(json.dumps(pack(outcome)))).evidence is not None
 
 
 @pytest.mark.parametrize(
@@ -136,4 +136,4 @@ def test_the_cause_of_an_endless_redirect_to_a_long_url_is_taken_by_the_server(
     with closing(target):
         outcome = prober.check(CheckSpec(url=f"http://127.0.0.1:{target.port}/", timeout=30))
     assert outcome.result.cause_code == cause
-    assert outcome_of(json.loads(json.dumps(pack(outcome)))).result == outcome.result
+    assert read_outcome(json.loads(json.dumps(pack(outcome)))).result == outcome.result

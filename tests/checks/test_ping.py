@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from app.checks.prober import Prober
-from app.codec.packing import outcome_of, pack
+from app.codec.packing import pack, read_outcome
 from app.net import icmp
 from app.net.policy import Policy
 from app.records import CheckSpec, Outcome
@@ -86,7 +86,7 @@ def test_section_17_a_ping_that_is_answered_is_up_with_evidence_of_each(ping):
     assert {echo["address"] for echo in evidence["echoes"]} == {"127.0.0.1"}
     assert all(echo["ms"] >= 0 and echo["error"] is None for echo in evidence["echoes"])
     assert result.response_time == pytest.approx(median(e["ms"] for e in evidence["echoes"]), abs=1)
-    brought = outcome_of(json.loads(json.dumps(pack(outcome))))  # by an agent or a queue
+    brought = read_outcome(json.loads(json.dumps(pack(outcome))))  # by an agent or a queue
     assert brought.evidence["echoes"] == evidence["echoes"]
 
 

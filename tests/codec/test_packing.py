@@ -6,9 +6,9 @@ from types import NoneType
 
 import pytest
 
-from app.codec.evidence import LARGEST
-from app.codec.packing import outcome_of, pack
-from app.codec.specs import spec_of
+from app.codec.evidence import MAX_EVIDENCE
+from app.codec.packing import pack, read_outcome
+from app.codec.specs import read_spec
 from app.codec.values import MalformedData
 from app.records import CheckSpec, Outcome, Pair, Result, Timings, Verdict
 
@@ -55,12 +55,12 @@ def sent(record):
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_check_arrives_as_it_was_sent(spec):
-    assert spec_of(sent(spec)) == spec
+    assert read_spec(sent(spec)) == spec
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_an_outcome_arrives_as_it_was_sent(outcome):
-    arrived = outcome_of(sent(outcome))
+    arrived = read_outcome(sent(outcome))
     # Certificates' times are kept in whole seconds.
     assert arrived.result == outcome.result
     kept = {
@@ -100,7 +100,7 @@ def test_an_outcome_that_no_check_can_bring_is_refused(wrong):
     data = sent(OUTCOMES[1])
     data["result"] |= wrong
     with pytest.raises(MalformedData):
-        outcome_of(data)
+        read_outcome(data)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_an_outcome_that_no_check_can_bring_is_refused(wrong):
 )
 def test_evidence_that_cannot_be_stored_is_refused(evidence):
     with pytest.raises(MalformedData):
-        outcome_of(sent(OUTCOMES[1]) | {"evidence": evidence})
+        read_outcome(sent(OUTCOMES[1]) | {"evidence": evidence})
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_evidence_that_cannot_be_stored_is_refused(evidence):
 )
 def test_evidence_that_is_larger_than_any_of_ours_is_cut(large):
     """With each result of a token, 240 KB went into the database."""
-    arrived = outcome_of(sent(OUTCOMES[1]) | {"evidence": {"ip": "192.0.2.1", **large}})
-    assert len(json.dumps(arrived.evidence)) <= LARGEST
+    arrived = read_outcome(sent(OUTCOMES[1]) | {"evidence": {"ip": "192.0.2.1", **large}})
+    assert len(json.dumps(arrived.evidence)) <= MAX_EVIDENCE
     assert arrived.evidence["ip"] == "192.0.2.1"
     assert arrived.evidence.get("body_cut", True)
-    assert arrived.result == outcome_of(sent(OUTCOMES[1])).result
+    assert arrived.result == read_outcome(sent(OUTCOMES[1])).result
 
 
 def test_a_body_that_names_a_null_character_arrives_as_it_is():
@@ -138,7 +138,7 @@ def test_a_body_that_names_a_null_character_arrives_as_it_is():
     of one would never open its incident.
     """
     body = r'{"message": "\u0000*\u0000code \ud800"}'
-    arrived = outcome_of(sent(OUTCOMES[1]) | {"evidence": {"body": body}})
+    arrived = read_outcome(sent(OUTCOMES[1]) | {"evidence": {"body": body}})
     assert arrived.evidence == {"body": body}
 
 
@@ -149,7 +149,7 @@ def test_odd_evidence_of_a_stranger_is_left_out_or_has_the_types_of_ours(odd):
         *("request", "resolved", "redirects", "refused", "headers", "tls", "curl"),
     ]
     for name in names:
-        evidence = outcome_of(sent(OUTCOMES[1]) | {"evidence": {name: odd}}).evidence
+        evidence = read_outcome(sent(OUTCOMES[1]) | {"evidence": {name: odd}}).evidence
         kind = type((evidence or {}).get(name))
         assert kind in {
             "body_bytes": {int, NoneType},
@@ -169,5 +169,7 @@ def test_evidence_names_neither_place_nor_verdict_nor_anything_that_checks_do_no
     for _ in range(500):
         deep = {"a": deep}
     names = ("location", "verdict", "cause", "cause_code", "checked_at", "aside", "made_up")
-    outcome = outcome_of(sent(OUTCOMES[1]) | {"evidence": dict.fromkeys(names, deep) | {"ip": "x"}})
+    outcome = read_outcome(
+        sent(OUTCOMES[1]) | {"evidence": dict.fromkeys(names, deep) | {"ip": "x"}}
+    )
     assert outcome.evidence == {"ip": "x"}

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from app.codec.values import MalformedData, parsed
+from app.codec.values import MalformedData, parse_json
 
 BOMBS = {
     "lists": b"[" + b"[]," * 1_000_000 + b"[]]",
@@ -24,7 +24,7 @@ def test_many_values_are_refused_before_they_are_made(bomb):
     tracemalloc.start()
     try:
         with pytest.raises(MalformedData, match="too many values"):
-            parsed(text, 100_000)
+            parse_json(text, 100_000)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -34,7 +34,7 @@ def test_many_values_are_refused_before_they_are_made(bomb):
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 99_000, b"nonsense"])
 def test_what_is_no_json_is_odd(text):
     with pytest.raises(MalformedData):
-        parsed(text, 100_000)
+        parse_json(text, 100_000)
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_what_is_no_json_is_odd(text):
     ],
 )
 def test_what_is_in_strings_counts_as_no_value(data):
-    assert parsed(json.dumps(data).encode(), 10) == data
+    assert parse_json(json.dumps(data).encode(), 10) == data

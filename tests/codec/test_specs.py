@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.codec.specs import MAX_FAULT, spec_of
+from app.codec.specs import MAX_FAULT, read_spec
 from app.codec.values import MalformedData
 from app.records import CheckSpec, RequestMethod
 
@@ -61,7 +61,7 @@ def test_a_check_that_no_stored_monitor_has_is_refused_with_the_name_of_the_fiel
 def refused(data):
     """The field that is named; None if the check is taken."""
     try:
-        spec_of(data)
+        read_spec(data)
     except MalformedData as field:
         return str(field)
     return None
@@ -70,7 +70,7 @@ def refused(data):
 @pytest.mark.parametrize("data", [None, 5, "x", [], {}])
 def test_what_is_no_check_is_refused(data):
     with pytest.raises(MalformedData):
-        spec_of(data)
+        read_spec(data)
 
 
 @pytest.mark.parametrize("method", RequestMethod)
@@ -92,4 +92,4 @@ def test_the_largest_values_of_a_monitor_are_taken(method):
         "ping_count": 10,
         "made_up": SMUGGLED,
     }
-    assert spec_of(largest).request_method is method
+    assert read_spec(largest).request_method is method

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.alerts import words
 from app.alerts.messages.message import Facts, Message, MessageContext, MessageLink, Tone, time_of
-from app.i18n import N_, _, _n, listed
+from app.i18n import N_, _, _n, join_words
 from app.records import Ending, IncidentSeverity
 from app.rules.figures import about
 from app.rules.linked import parts
@@ -109,7 +109,7 @@ def ending_of(facts: Facts) -> str:
 
 def sentence_of_gaps(facts: Facts) -> str:
     """A sentence about the times in which nothing was checked, with a leading space; or empty."""
-    times = listed(
+    times = join_words(
         _(
             "from %(start)s to %(end)s",
             start=words.clock_time(datetime.fromisoformat(gap["from"])),

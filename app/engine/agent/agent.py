@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.codec.packing import pack
-from app.codec.specs import spec_of
-from app.codec.values import Json, MalformedData, moment, must, object_, own_id, whole
+from app.codec.specs import read_spec
+from app.codec.values import Json, MalformedData, moment, must, object_, record_id, whole
 from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
 from app.engine.agent.buffer import Buffer, InUse, MadeResult
@@ -213,8 +213,8 @@ class Agent:
         """Read a monitor strictly: a value that the schedule cannot use would end the agent at each
         start. Raises MalformedData.
         """
-        spec = spec_of(item.get("spec"))
-        monitor_id = must(own_id(spec.monitor_id), "monitor_id")
+        spec = read_spec(item.get("spec"))
+        monitor_id = must(record_id(spec.monitor_id), "monitor_id")
         version = must(whole(item.get("version")), "version")
         interval = must(whole(item.get("interval")), "interval")
         if not 1 <= interval <= MAX_INTERVAL:

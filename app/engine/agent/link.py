@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from app.codec import MalformedData
 from app.codec.sealing import ABOUT_ASSIGNED, key_of, new_private_key, public_key_of, unseal_text
-from app.codec.values import Json, moment, must, object_, own_id, parsed, text, whole
+from app.codec.values import Json, moment, must, object_, parse_json, record_id, text, whole
 from app.config import SettingError
 from app.engine.agent import faults
 from app.engine.agent.assigned_file import AssignedFile, replace_file
@@ -402,9 +402,9 @@ class ServerLink:
         """The monitors of a sealed answer. Raises MalformedData and Forged."""
         about = ABOUT_ASSIGNED.format(location)
         plain = unseal_text(self._private, _from_base64(sealed), about)
-        data = object_(parsed(plain, MAX_VALUES), "sealed")
+        data = object_(parse_json(plain, MAX_VALUES), "sealed")
         assigned = [object_(item, "assigned") for item in _list(data, "assigned")]
-        gone = [must(own_id(id), "gone") for id in _list(data, "gone")]
+        gone = [must(record_id(id), "gone") for id in _list(data, "gone")]
         return AssignedNews(data.get("whole") is True, assigned, gone)
 
     def _pass_on(self, news: News) -> None:
@@ -443,7 +443,7 @@ def _body(answer: requests.Response, max_bytes: int) -> bytes:
 def _read(status: int, body: bytes) -> dict[str, Any]:
     """The JSON of an answer. Raises Foreign if Wakeful's API has not sent it."""
     try:
-        decoded = parsed(body, MAX_IN_ANSWER)
+        decoded = parse_json(body, MAX_IN_ANSWER)
     except MalformedData:
         decoded = None
     key = "data" if status == 200 else "message"
@@ -486,7 +486,7 @@ def _standings(value: Any) -> dict[int, Json | None]:
     """The standings by monitor; None if the server dropped the result."""
     name = "standings"
     return {
-        must(own_id(number), name): None if standing is None else object_(standing, name)
+        must(record_id(number), name): None if standing is None else object_(standing, name)
         for number, standing in object_(value, name).items()
     }
 

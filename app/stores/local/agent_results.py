@@ -26,7 +26,7 @@ from sqlalchemy import func, select
 from app.access import Access
 from app.access.counters import SHORT_WINDOWS
 from app.access.keys import AgentPlace
-from app.codec.packing import outcome_of
+from app.codec.packing import read_outcome
 from app.codec.values import MalformedData
 from app.db import db, journal, shards, writing
 from app.db.faults import passes
@@ -89,7 +89,7 @@ def read(data: Any) -> tuple[list[AgentResult], int]:
     for entry in data:
         try:
             made_for = entry["made_for"]
-            outcome = outcome_of(entry["outcome"])
+            outcome = read_outcome(entry["outcome"])
             if not isinstance(made_for, int) or outcome.result.monitor_id is None:
                 raise MalformedData("made_for")
             at = from_ms(to_ms(outcome.result.checked_at))  # as it will be stored

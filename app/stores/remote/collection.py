@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from app.codec import MalformedData, reader
-from app.codec.values import own_id
+from app.codec.values import record_id
 from app.errors import Accepted, NotFound, Unavailable
 from app.i18n import N_, _
 from app.records import Page, Resource
@@ -132,6 +132,6 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
         body = envelope.record(answer.body, self.kind)
         if isinstance(body, Mapping):
             named = (body.get(name) for name in ("id", f"{self.kind}_id", f"{self.kind}Id"))
-            if (id := next(filter(None, map(own_id, named)), None)) is not None:
+            if (id := next(filter(None, map(record_id, named)), None)) is not None:
                 return id
-        return own_id(body) or answer.id
+        return record_id(body) or answer.id

@@ -28,7 +28,7 @@ from tenacity import (
 )
 from urllib3.exceptions import HTTPError, NewConnectionError
 
-from app.codec.values import MalformedData, own_id, parsed
+from app.codec.values import MalformedData, parse_json, record_id
 from app.errors import Unavailable
 from app.i18n import N_, _
 from app.net.client import Network
@@ -89,7 +89,7 @@ class ServerAnswer:
     def id(self) -> int | None:
         """The id of the record to which ``Location`` leads."""
         last = urlsplit(self.headers.get("Location", "")).path.rstrip("/").rpartition("/")[2]
-        return own_id(last) if last.isascii() and last.isdigit() else None
+        return record_id(last) if last.isascii() and last.isdigit() else None
 
 
 class RemoteConnection:
@@ -222,7 +222,7 @@ class RemoteConnection:
         # The key must not appear on a page, even if the server's answer repeats it.
         text = text.replace(self._key.encode(), MASK.encode())
         try:
-            body = parsed(
+            body = parse_json(
                 text, MAX_VALUES, parse_int=_int, parse_float=_float, parse_constant=_no_number
             )
         except MalformedData:

@@ -7,7 +7,7 @@ from functools import partial
 from urllib.parse import urlencode
 
 from app.codec import reader
-from app.codec.values import listed
+from app.codec.values import each_in
 from app.records import Contact, PageQuery, SharedChannel
 from app.stores import base
 from app.stores.base import Extent
@@ -61,4 +61,4 @@ class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
         return list(self.every(PageQuery(per_page=100), MAX_PAGES))
 
 
-_channels = partial(listed, "channels", reader(SharedChannel, "channel"))
+_channels = partial(each_in, "channels", reader(SharedChannel, "channel"))

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from app.codec import MalformedData, reader
-from app.codec.values import listed, object_, pairs
+from app.codec.values import each_in, object_, pairs
 from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, MonitorRef, Pair
 from app.stores import base
 from app.stores.base import Extent, until_attempted
@@ -112,11 +112,11 @@ def delivery_ids(data: Any) -> tuple[int, ...]:
 
 
 def _not_set_up(data: Any) -> Mapping[str, str]:
-    listed = pairs(object_(data, "channels").get("not_set_up"))
-    return {pair.key: pair.value for pair in listed if pair.value}
+    not_set_up = pairs(object_(data, "channels").get("not_set_up"))
+    return {pair.key: pair.value for pair in not_set_up if pair.value}
 
 
-_monitors = partial(listed, "monitors", reader(MonitorRef, "monitor"))
+_monitors = partial(each_in, "monitors", reader(MonitorRef, "monitor"))
 
 
 def _failed(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:

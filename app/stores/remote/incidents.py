@@ -10,7 +10,7 @@ from typing import Any
 
 from app.codec import MalformedData, foreign, reader
 from app.codec.evidence import phases, read_evidence
-from app.codec.values import each, object_, text, texts, time, whole, word
+from app.codec.values import each, object_, text, texts, time_text, whole, word
 from app.errors import Conflict, Invalid, NotFound, WakefulError
 from app.i18n import _
 from app.records import (
@@ -194,7 +194,7 @@ def _usual(data: Any) -> dict[str, Any] | None:
     if not isinstance(data, Mapping):
         return None
     return {
-        "checked_at": time(data.get("checked_at")),
+        "checked_at": time_text(data.get("checked_at")),
         "response_time": whole(data.get("response_time")),
         "timings": phases(data.get("timings")),
         "addresses": list(texts(data.get("addresses"))),
@@ -216,7 +216,7 @@ def _check(data: Any) -> dict[str, Any] | None:
 
 def _measured(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "checked_at": time(data.get("checked_at")),
+        "checked_at": time_text(data.get("checked_at")),
         "status_code": whole(data.get("status_code")),
         "response_time": whole(data.get("response_time")),
     }

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from app.codec.foreign import snake_case
 from app.codec.values import flag
 from app.errors import Conflict, Denied, Invalid, NotFound, WakefulError
 from app.i18n import N_, _
@@ -215,17 +216,12 @@ def _path(value: Any) -> str:
     parts = [str(step) for step in parts if isinstance(step, str | int)]
     while parts and (not parts[0] or parts[0] in NO_FIELD):
         parts = parts[1:]
-    return ".".join(_snake(part) for part in parts[:4] if part)
+    return ".".join(snake_case(part) for part in parts[:4] if part)
 
 
 def _joined(prefix: str, name: str) -> str:
     path = _path(name)
     return f"{prefix}.{path}" if prefix and path else prefix or path
-
-
-def _snake(name: str) -> str:
-    """``request_method`` of ``requestMethod``."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower() if name.isascii() else name
 
 
 def _details(answer: ServerAnswer) -> dict[str, Any]:

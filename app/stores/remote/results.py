@@ -11,7 +11,16 @@ from typing import Any
 
 from app.codec import MalformedData, reader
 from app.codec.evidence import phases
-from app.codec.values import Json, length, must, object_, own_id, percent, time, whole
+from app.codec.values import (
+    Json,
+    must,
+    object_,
+    percent,
+    record_id,
+    time_text,
+    whole,
+    whole_or_zero,
+)
 from app.errors import NotFound, Unsupported
 from app.records import (
     CertificateChain,
@@ -126,13 +135,13 @@ def read_statistics(data: Any, range_: str | None) -> Mapping[str, Any]:
         raise MalformedData("buckets")
     return {
         "range": range_,
-        "from": time(data.get("from")),
-        "to": time(data.get("to")),
+        "from": time_text(data.get("from")),
+        "to": time_text(data.get("to")),
         "uptime": percent(data.get("uptime")),
-        **{name: length(data.get(name)) for name in _COUNTS},
+        **{name: whole_or_zero(data.get(name)) for name in _COUNTS},
         "mttr": whole(data.get("mttr")),
         "response_time": _response_times(data.get("response_time")),
-        "bucket_seconds": length(data.get("bucket_seconds")),
+        "bucket_seconds": whole_or_zero(data.get("bucket_seconds")),
         "buckets": [_bucket(object_(bucket, "bucket")) for bucket in buckets],
     }
 
@@ -146,8 +155,8 @@ def _response_times(value: Any) -> dict[str, int | None]:
 
 def _bucket(data: Json) -> dict[str, Any]:
     return _span(data) | {
-        "end": must(time(data.get("end")), "end"),
-        "checks": length(data.get("checks")),
+        "end": must(time_text(data.get("end")), "end"),
+        "checks": whole_or_zero(data.get("checks")),
         **{name: whole(data.get(name)) for name in ("response_time", "p95", "max")},
         "timings": phases(data.get("timings")),
     }
@@ -159,7 +168,7 @@ def read_report(data: Any) -> dict[int, dict[str, Any]]:
     if not isinstance(data.get("monitors"), list):
         raise MalformedData("monitors")
     monitors = [object_(entry, "monitor") for entry in data["monitors"]]
-    by_monitor = {must(own_id(entry.get("id")), "id"): _figures(entry) for entry in monitors}
+    by_monitor = {must(record_id(entry.get("id")), "id"): _figures(entry) for entry in monitors}
     return {**by_monitor, ALL: _figures(object_(data.get("all"), "all"))}
 
 
@@ -181,7 +190,7 @@ def _days(value: Any) -> list[dict[str, Any]]:
 def _span(data: Json) -> dict[str, Any]:
     """The fields that a day and a bucket of a chart share."""
     return {
-        "start": must(time(data.get("start")), "start"),
+        "start": must(time_text(data.get("start")), "start"),
         "uptime": percent(data.get("uptime")),
-        **{name: length(data.get(name)) for name in _STATES},
+        **{name: whole_or_zero(data.get(name)) for name in _STATES},
     }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.codec import MalformedData, reader
-from app.codec.values import each, length, mapping, object_, own_id, text, word
+from app.codec.values import each, mapping, object_, record_id, text, whole_or_zero, word
 from app.records import (
     Page,
     PageQuery,
@@ -97,7 +97,7 @@ def _draft(data: Any) -> dict[str, Any]:
         "title": text(data.get("title")) or "",
         "state": word(PostState, data.get("state")) or PostState.INVESTIGATING,
         "body": text(data.get("body")) or "",
-        "monitors": each(data.get("monitors"), own_id),
+        "monitors": each(data.get("monitors"), record_id),
     }
 
 
@@ -112,7 +112,7 @@ class RemoteSubscribers(RemotePart, base.Subscribers):
 
     def clear(self, page_id: int) -> int:
         path, of = f"/status-pages/{page_id}/subscribers", ("status page", page_id)
-        return length(mapping(self._write("DELETE", path, of=of).body).get("count"))
+        return whole_or_zero(mapping(self._write("DELETE", path, of=of).body).get("count"))
 
 
 _subscriber = reader(Subscriber, "subscriber")

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from app.codec import MalformedData, reader
-from app.codec.values import listed, text
+from app.codec.values import each_in, text
 from app.records import (
     MaintenanceWindow,
     MonitorQuery,
@@ -117,4 +117,4 @@ class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
         return self._of_monitor(monitor_id, "locations", _places)
 
 
-_places = partial(listed, "locations", reader(PlaceSeen, "place"))
+_places = partial(each_in, "locations", reader(PlaceSeen, "place"))

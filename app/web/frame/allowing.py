@@ -21,7 +21,7 @@ from werkzeug.datastructures import ImmutableMultiDict, MultiDict
 from app.access.settings import ALLOW_NETWORKS, allowed_networks, networks_are_locked
 from app.checks.kinds import kind_of, read_url
 from app.errors import Denied
-from app.i18n import N_, _, listed
+from app.i18n import N_, _, join_words
 from app.net.policy import Policy, Refusal
 from app.records import Role
 from app.stores import current_access, current_settings
@@ -78,7 +78,7 @@ def offer_of(text: str | None) -> NetworkOffer | None:
         return NetworkOffer(str(network))
     people = (person for person in current_access().people.all() if not person.disabled)
     admins = [person.label for person in people if person.role == Role.ADMIN]
-    names = listed(admins[:MAX_ADMINS_NAMED])
+    names = join_words(admins[:MAX_ADMINS_NAMED])
     sentence = _("Ask an admin to allow %(network)s: %(names)s.", network=network, names=names)
     return NetworkOffer(whom=sentence)
 

@@ -11,7 +11,7 @@ from flask import request
 
 from app.checks.kinds import read_url
 from app.forms.browser import BrowserForm
-from app.i18n import _, _n, listed
+from app.i18n import _, _n, join_words
 from app.records import (
     PAGE_SIZES,
     Channel,
@@ -164,6 +164,6 @@ def _notes(not_set_up: Mapping[str, str]) -> Mapping[str, str]:
         if labels := [_(CHANNELS[Channel(key)].label) for key in used if key in not_set_up]:
             notes[contact.name] = _n(
                 "%(channels)s is not set up", "%(channels)s are not set up",
-                len(labels), channels=listed(labels),
+                len(labels), channels=join_words(labels),
             )  # fmt: skip
     return notes

@@ -11,7 +11,7 @@ from flask import current_app, url_for
 from wtforms import Form
 
 from app.access.second_factor import REQUIRED_ROLES
-from app.codec.kinds import plain
+from app.codec.value_types import plain
 from app.forms.resources import FORMS
 from app.forms.schema import labels_of
 from app.i18n import N_, _

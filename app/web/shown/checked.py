@@ -27,7 +27,7 @@ from app.records import (
     Verdict,
 )
 from app.rules.assertions import faults
-from app.rules.bounded import parsed, spelled
+from app.rules.bounded import parse_exact_json, spelled
 from app.rules.what_changed import phase_words
 from app.web.shown import looks, places
 
@@ -179,7 +179,7 @@ def _members(evidence: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
     if evidence.get("body_cut"):
         return ()
     try:
-        document = parsed(evidence.get("body") or "")
+        document = parse_exact_json(evidence.get("body") or "")
     except ValueError:
         return ()
     return list(document.items())[:_MAX_MEMBERS] if isinstance(document, dict) else ()

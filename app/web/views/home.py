@@ -13,7 +13,7 @@ from flask import Response, redirect, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response as Answer
 
-from app.i18n import _, _n, listed
+from app.i18n import _, _n, join_words
 from app.records import (
     WORST_FIRST,
     Incident,
@@ -83,7 +83,7 @@ class OpenCard:
         names = [looks.monitor_of(incident) for incident in self.incidents]
         more = len(names) - MAX_NAMED
         if more <= 0:
-            return listed(names)
+            return join_words(names)
         first = ", ".join(names[:MAX_NAMED])
         return _n("%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=first)
 

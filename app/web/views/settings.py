@@ -24,7 +24,7 @@ from app.access.settings import (
 from app.errors import Conflict, Throttled, WakefulError
 from app.forms.browser import BrowserForm
 from app.forms.fields import Switch
-from app.i18n import N_, _, _n, listed
+from app.i18n import N_, _, _n, join_words
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
 from app.records import LAST_BACKUP, PageQuery, PlaceState, Role
@@ -170,7 +170,9 @@ def _second_factor_state() -> str:
     words = {Role.ADMIN: _("admins"), Role.EDITOR: _("editors"), Role.VIEWER: _("viewers")}
     if not roles:
         return _("required for nobody")
-    return _("required for %(roles)s", roles=listed(words[role] for role in Role if role in roles))
+    return _(
+        "required for %(roles)s", roles=join_words(words[role] for role in Role if role in roles)
+    )
 
 
 def _canaries_state() -> str:

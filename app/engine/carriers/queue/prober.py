@@ -29,8 +29,8 @@ from redis.exceptions import RedisError
 from app.checks.prober import Prober
 from app.codec.packing import pack
 from app.codec.sealing import BatchKey
-from app.codec.specs import spec_of
-from app.codec.values import MalformedData, own_id
+from app.codec.specs import read_spec
+from app.codec.values import MalformedData, record_id
 from app.config import PREFIX, Settings
 from app.engine.carriers import Finished
 from app.engine.carriers.queue import broker
@@ -278,9 +278,9 @@ def _spec(packed: Any) -> CheckSpec:
     checks of the batch are made, and the monitor's page shows why this one is not.
     """
     try:
-        return spec_of(packed)
+        return read_spec(packed)
     except MalformedData as field:
-        id = own_id(packed.get("monitor_id")) if isinstance(packed, Mapping) else None
+        id = record_id(packed.get("monitor_id")) if isinstance(packed, Mapping) else None
         why = _("Not checked: the prober cannot use what it was sent (%(field)s).", field=field)
         return CheckSpec(url="", monitor_id=id, fault=why)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.codec.packing import outcome_of, pack
+from app.codec.packing import pack, read_outcome
 from app.codec.sealing import BatchKey
 from app.codec.values import MalformedData
 from app.config import PREFIX, Settings
@@ -353,7 +353,7 @@ class QueueCarrier:
 
     def _finish(self, check: _Check, packed: Any, offset: timedelta, now: datetime) -> None:
         try:
-            outcome = outcome_of(packed)
+            outcome = read_outcome(packed)
         except MalformedData as fault:
             log.error("An outcome of monitor %s is wrong: %s", check.spec.monitor_id, fault)
             return

@@ -1,4 +1,4 @@
-"""The kinds of values in records: the schema of each, and how it is read and written."""
+"""The types of values in records: the schema of each, and how it is read and written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def assertions(value: Iterable[Assertion]) -> list[dict[str, str | None]]:
 
 
 def masked(write: Callable[[Any], Any], mask_row: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """``write`` for readers who may not see the secrets of a row."""
+    """Like ``write``, for readers who may not see the secrets of a row: masks each row first."""
     return lambda value: write(map(mask_row, value))
 
 
@@ -69,7 +69,8 @@ FREE = ValueType(
     schema.json_object({}), lambda value: value if isinstance(value, Mapping) else None, plain
 )
 
-# Looked up by type, by type of an array's entries, and by mark; a mark overrides the type.
+# A value's type is looked up in TYPES, or in ARRAYS by the type of its entries. A mark of the field
+# (MARKED) overrides it.
 TYPES: Mapping[object, ValueType] = {
     str: TEXT,
     int: WHOLE,
@@ -83,12 +84,12 @@ ARRAYS: Mapping[object, ValueType] = {
         masked(assertions, Assertion.masked)),
 }  # fmt: skip
 MARKED: Mapping[Mark, ValueType] = {
-    Mark.ID: ValueType(schema.INTEGER, values.own_id),
+    Mark.ID: ValueType(schema.INTEGER, values.record_id),
     Mark.BIT: ValueType({**schema.INTEGER, "enum": list(CACHE_BUSTER)}, values.bit, int),
     Mark.ALERT_DAYS: ValueType(schema.ALERT_DAYS, values.alert_days),
     Mark.PERCENT: ValueType(schema.NUMBER, values.percent),
     Mark.CLOCK_TIME: ValueType(schema.CLOCK_TIME, values.text),
-    Mark.TIME_TEXT: ValueType(schema.MOMENT, values.time),
+    Mark.TIME_TEXT: ValueType(schema.MOMENT, values.time_text),
     Mark.SPANS: ValueType(
         schema.array(schema.record({"from": schema.MOMENT, "to": schema.MOMENT})),
         values.spans,
@@ -128,7 +129,7 @@ def array(entry: ValueType) -> ValueType:
 
 
 def keyed(names: tuple[str, ...], entry: ValueType) -> ValueType:
-    """A mapping that always has these keys, with None for an unknown value."""
+    """A mapping that always has these keys; the value of a missing key is None."""
 
     def read(value: Any) -> dict[str, Any]:
         figures = values.mapping(value)
