@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HTML = "text/html; charset=utf-8"
 FOLDER = "/status"
 FRONT = ""
-JSON = "summary.json"
+SUMMARY = "summary.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class PageLinks:
 
 
 class Directory:
-    """All pages by slug, id and host name. It is rebuilt when the pages have changed."""
+    """All pages by slug, id and host name. It is rebuilt when an address has changed."""
 
     def __init__(self, addresses: Sequence[PageAddress]) -> None:
         self.addresses = tuple(addresses)
@@ -51,8 +51,8 @@ def is_status_path(path: str) -> bool:
 
 
 def without_slash(path: str) -> str | None:
-    """The relative target of ``/status/`` and ``/status/SLUG/``, which some people type with a
-    slash at the end; None for other paths.
+    """The relative link to the same address without the slash at the end, for ``/status/`` and
+    ``/status/SLUG/``; None for other paths.
     """
     if path == f"{FOLDER}/":
         return f"..{FOLDER}"
@@ -61,18 +61,18 @@ def without_slash(path: str) -> str | None:
 
 
 def target_of(path: str) -> tuple[str, str]:
-    """The slug of the page and the name of its answer, for a path under ``/status/``. The name ""
-    is the front page.
+    """The slug of the page and the name of its answer, for a path under ``/status/``. The front
+    page has the name "".
     """
     slug, slash, name = path.removeprefix(f"{FOLDER}/").partition("/")
     if not slash and slug.endswith(".json"):
-        return slug.removesuffix(".json"), JSON
+        return slug.removesuffix(".json"), SUMMARY
     # ``SLUG/summary.json`` is no address.
-    return slug if not slash or name not in (FRONT, JSON) else "", name
+    return slug if not slash or name not in (FRONT, SUMMARY) else "", name
 
 
 def link_name(path: str) -> str:
-    """The name in a link of a message, such as ``confirm/TOKEN``, on a page's host name or below
+    """The name in a path that may be a link of a message, such as ``confirm/TOKEN``, alone or below
     ``/status/SLUG``; "" for other paths.
     """
     parts = path.split("/")
@@ -85,7 +85,7 @@ def links_of(slug: str, name: str, *, own_host: bool) -> PageLinks:
     above = "../" * name.count("/")
     if own_host:
         return PageLinks(above, above, above or "./")
-    if name in (FRONT, JSON):
+    if name in (FRONT, SUMMARY):
         return PageLinks("../", f"{slug}/", slug)
     return PageLinks(f"../../{above}", above, f"../{above}{slug}")
 
@@ -101,9 +101,10 @@ class PageContext:
     addresses, so that a link is ``context.up + "history"``; ``front`` is the link to the page
     itself. Both are relative, so that the same bytes work behind a proxy that serves Wakeful in a
     folder. ``static`` returns the link of a file in static/, with its version. Absolute links,
-    which feeds need, begin with ``page.page.link``. ``away``: the database does not answer, and
-    HTML must say that the page is from ``page.made_at``. ``brand``: how the page looks. ``logo``
-    and ``colours``: the links of its image and its style sheet, if they are not below ``up``.
+    which feeds need, begin with ``page.page.link``. ``stale``: the database does not answer now,
+    and HTML must say that the page is from ``page.made_at``. ``component``: the monitor whose id
+    is in the address. ``brand``: how the page looks. ``logo`` and ``colours``: the links of its
+    image and its style sheet, if they are not below ``up``.
     """
 
     templates: Environment
@@ -111,7 +112,7 @@ class PageContext:
     up: str
     front: str
     own_host: bool = False
-    away: bool = False
+    stale: bool = False
     component: Component | None = None
     brand: Brand = UNBRANDED
     logo: str | None = None

@@ -15,8 +15,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from werkzeug.wrappers import Response
-
 from app.errors import RETRY_SECONDS
 from app.i18n import _, spoken
 from app.pages.addresses import HTML
@@ -25,7 +23,7 @@ from app.records import PageAddress, PageTheme, Visibility
 from app.rules.images import type_of
 
 MAX_AGE = 4  # seconds: with the age of the cache, readers see a change after 8 at most
-SMALLEST = 1000  # bytes; below this, compression costs more than it saves
+MIN_COMPRESSED_BYTES = 1000  # bytes; below this, compression costs more than it saves
 EVERYBODY = (Visibility.PUBLIC, Visibility.UNLISTED)
 
 DAY_SECONDS = 24 * 3600
@@ -100,17 +98,13 @@ class PageAnswer:
         start(self.status, headers.copy())
         return () if environ["REQUEST_METHOD"] == "HEAD" else (body,)
 
-    @classmethod
-    def of(cls, response: Response, environ: dict[str, Any]) -> PageAnswer:
-        """An answer that is sent once and never cached."""
-        headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
-        return compressed_answer(response.status, response.get_data(), headers)
-
 
 def compressed_answer(
     status: str, body: bytes, headers: Headers, etag: str | None = None
 ) -> PageAnswer:
-    compressed = gzip.compress(body, 6, mtime=0) if etag and len(body) >= SMALLEST else None
+    compressed = (
+        gzip.compress(body, 6, mtime=0) if etag and len(body) >= MIN_COMPRESSED_BYTES else None
+    )
     if compressed is not None:
         headers = [*headers, ("Vary", "Accept-Encoding")]
     if etag is not None:
@@ -141,16 +135,16 @@ def cached_answer(
 
 
 def image_answer(data: bytes, version: str, address: PageAddress, *, is_named: bool) -> PageAnswer:
-    """An image of a page. ``is_named``: its version is in the address, so it never changes. It may
-    be cached for a day and no longer, because the page may be closed.
+    """An image of a page. ``is_named``: its version is in the address, so it never changes and may
+    be cached for a day. Not for longer, because the page may be closed.
     """
     headers: Headers = [
         ("Content-Type", type_of(data)),
         ("Content-Security-Policy", IMAGE_POLICY),
         ("X-Content-Type-Options", "nosniff"),
     ]
-    lasts = FOR_A_DAY if is_named else FOR_SECONDS
-    return _for_readers(address, data, headers, version, lasts)
+    cache_control = FOR_A_DAY if is_named else FOR_SECONDS
+    return _for_readers(address, data, headers, version, cache_control)
 
 
 def _for_readers(
@@ -158,19 +152,22 @@ def _for_readers(
     body: bytes,
     headers: Headers,
     version: str,
-    lasts: str = FOR_SECONDS,
+    cache_control: str = FOR_SECONDS,
 ) -> PageAnswer:
-    """An answer that everybody may cache, or nobody if not everybody may read the page."""
+    """An answer that everybody may cache; if not everybody may read the page, nobody may."""
     if address is not None and address.visibility not in EVERYBODY:
         return compressed_answer("200 OK", body, [*headers, PRIVATE, ("Vary", "Cookie")])
     # A weak ETag, because the compressed bytes differ.
-    return compressed_answer("200 OK", body, [*headers, ("Cache-Control", lasts)], f'W/"{version}"')
+    return compressed_answer(
+        "200 OK", body, [*headers, ("Cache-Control", cache_control)], f'W/"{version}"'
+    )
 
 
-def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> PageAnswer:
-    kind = ("Content-Type", "text/plain; charset=utf-8")
-    fixed_headers = [kind, PRIVATE, ("X-Content-Type-Options", "nosniff"), *headers]
-    return compressed_answer(_status(code), text.encode(), fixed_headers)
+def text_answer(code: int, sentence: str, more: Sequence[tuple[str, str]] = ()) -> PageAnswer:
+    """A sentence as plain text. ``more``: headers of this answer alone."""
+    content_type = ("Content-Type", "text/plain; charset=utf-8")
+    headers = [content_type, PRIVATE, ("X-Content-Type-Options", "nosniff"), *more]
+    return compressed_answer(_status(code), (sentence and f"{sentence}\n").encode(), headers)
 
 
 def _status(code: int) -> str:
@@ -186,12 +183,14 @@ def not_found(theme: str = PageTheme.SYSTEM) -> PageAnswer:
 
 @cache
 def _not_found(theme: str, _language: str) -> PageAnswer:
-    return _bare(404, _("Not found"), _("There is no status page under this address."), theme)
+    return _message_page(
+        404, _("Not found"), _("There is no status page under this address."), theme
+    )
 
 
 @cache
 def unavailable() -> PageAnswer:
-    return _bare(
+    return _message_page(
         503,
         _("Status not available"),
         _("The state of this page cannot be read now. Try again in a moment."),
@@ -200,7 +199,7 @@ def unavailable() -> PageAnswer:
     )
 
 
-def _bare(
+def _message_page(
     code: int, title: str, text: str, theme: str, more: Sequence[tuple[str, str]] = ()
 ) -> PageAnswer:
     body = (
@@ -208,8 +207,8 @@ def _bare(
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{_STYLE}</style><main><h1>{title}</h1><p>{text}</p></main>"
     )
-    hashed = html_headers(noindex=True, style=f"'sha256-{_STYLE_HASH}'")
-    headers = [("Content-Type", HTML), PRIVATE, *hashed, *more]
+    security_headers = html_headers(noindex=True, style=f"'sha256-{_STYLE_HASH}'")
+    headers = [("Content-Type", HTML), PRIVATE, *security_headers, *more]
     return compressed_answer(_status(code), body.encode(), headers)
 
 

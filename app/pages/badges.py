@@ -1,5 +1,7 @@
-"""Parts for other sites. Badges: the state of one monitor as a small SVG, and as JSON for the
-endpoint badge of shields.io. The widget: the state of a page in a frame.
+"""Parts of a status page for other sites: badges and the widget.
+
+A badge is the state of one monitor as a small SVG, or as JSON for the "endpoint badge" of
+shields.io. The widget is the state of a page in a frame.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ from xml.etree import ElementTree
 
 from app.i18n import _
 from app.pages.addresses import PageContext
-from app.pages.text import base, line
+from app.pages.text import one_line, page_url
 from app.paths import STATIC
 from app.records import Component, ComponentState, PublicPage
 from app.rules.page_state import PAGE
 
-# White text on each of them has a contrast of at least 4.5:1.
+# White text on each of these colours has a contrast of at least 4.5:1.
 COLOURS = {
     ComponentState.OPERATIONAL: "#12713f",
     ComponentState.DEGRADED: "#855300",
@@ -45,7 +47,7 @@ _WIDTHS = {
     2025: "mMW@%",
 }
 _WIDTH = {character: width for width, characters in _WIDTHS.items() for character in characters}
-_OTHER = 1400
+_OTHER_WIDTH = 1400
 
 
 def svg(component: Component) -> bytes:
@@ -54,7 +56,7 @@ def svg(component: Component) -> bytes:
     size = {"width": str(left + right), "height": str(HEIGHT)}
     about = {"role": "img", "aria-label": f"{label}: {message}"}
     root = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **size, **about})
-    ElementTree.SubElement(root, "title").text = f"{line(component.name)}: {message}"
+    ElementTree.SubElement(root, "title").text = f"{one_line(component.name)}: {message}"
     clip = ElementTree.SubElement(root, "clipPath", {"id": "r"})
     _rect(clip, 0, left + right, TEXT_COLOUR, rx="3")
     boxes = ElementTree.SubElement(root, "g", {"clip-path": "url(#r)"})
@@ -85,7 +87,7 @@ def shields(component: Component) -> bytes:
 
 
 def _label(component: Component) -> str:
-    name = line(component.name)
+    name = one_line(component.name)
     return name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1].rstrip()}…"
 
 
@@ -106,7 +108,7 @@ def _units(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn", "Me"):
         return 0
     wide = unicodedata.east_asian_width(character) in ("W", "F")
-    return _WIDTH.get(character, _EM if wide else _OTHER)
+    return _WIDTH.get(character, _EM if wide else _OTHER_WIDTH)
 
 
 def _box(text: str) -> int:
@@ -134,9 +136,9 @@ def widget(page: PublicPage, context: PageContext) -> bytes:
     text = template.render(
         page=page,
         context=context,
-        name=line(page.page.name),
+        name=one_line(page.page.name),
         sentence=_(PAGE[page.state].word),
-        link=base(page) or "/",
+        link=page_url(page) or "/",
     )
     return text.encode("utf-8", "replace")
 

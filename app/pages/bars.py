@@ -36,8 +36,8 @@ _Drawn = tuple[float | None, Sequence[PublicDay]]
 
 
 class BarsCache:
-    """A cache of bars; the least recently used go first. Most monitors do not change between two
-    reads, and comparing days takes a hundredth of the time of drawing them.
+    """A cache of bars, which drops the least recently used. Most monitors do not change between two
+    reads, and to compare days takes a hundredth of the time that drawing them takes.
     """
 
     def __init__(self, limit: int = 10_000) -> None:
@@ -54,12 +54,14 @@ class BarsCache:
 
 
 def bars(days: Sequence[PublicDay], uptime: float | None) -> Bars:
-    kinds = [kind_of(day) for day in days]
-    return Bars(STEP * len(days) - 1, _lines(kinds), _data(days), label(days, uptime))
+    kinds = [day_class(day) for day in days]
+    return Bars(STEP * len(days) - 1, _lines(kinds), _data(days), bars_label(days, uptime))
 
 
-def kind_of(day: PublicDay) -> str:
-    """n: no data, u: unknown, g: good, m: maintenance, p: partly down, d: down."""
+def day_class(day: PublicDay) -> str:
+    """The class of a day: n: no data, u: unknown, g: good, m: maintenance, p: down for a short
+    time, d: down.
+    """
     if day.down_s:
         return "p" if day.down_s <= BRIEF_OUTAGE else "d"
     if day.uptime is None:
@@ -102,8 +104,8 @@ def _day_data(day: PublicDay) -> str | None:
     return ":".join([shown, *(str(n) if n else "" for n in seconds)]).rstrip(":")
 
 
-def label(days: Sequence[PublicDay], uptime: float | None) -> str:
-    """The content of the graphic, in words."""
+def bars_label(days: Sequence[PublicDay], uptime: float | None) -> str:
+    """The days in words, for people who cannot see the bars."""
     if uptime is None:
         return _("No data yet.")
     bad = [day for day in days if day.down_s]

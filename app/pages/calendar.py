@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from app.i18n import _
-from app.pages.text import affected, base, clean, line, newest
+from app.pages.text import affected, clean, newest, one_line, page_url
 from app.records import PublicPage, PublicWindow
 
 LINE_BYTES = 75
@@ -42,25 +42,25 @@ def _event(page: PublicPage, window: PublicWindow) -> Iterator[str]:
     yield f"LAST-MODIFIED:{_moment(changed)}"
     yield f"DTSTART:{_moment(window.start_at)}"
     yield f"DTEND:{_moment(window.end_at)}"
-    yield f"SUMMARY:{_text(line(window.name))}"
+    yield f"SUMMARY:{_text(one_line(window.name))}"
     about = _about(page, window)
     if about:
         yield f"DESCRIPTION:{_text(about)}"
     yield f"STATUS:{'CANCELLED' if window.cancelled else 'CONFIRMED'}"
-    yield "TRANSP:TRANSPARENT"  # Outlook would show people as busy
-    if base(page):
-        yield f"URL:{line(base(page))}"
+    yield "TRANSP:TRANSPARENT"  # otherwise, Outlook shows people as busy
+    if page_url(page):
+        yield f"URL:{one_line(page_url(page))}"
     yield "END:VEVENT"
 
 
 def _about(page: PublicPage, window: PublicWindow) -> str:
-    names = ", ".join(line(name) for name in affected(page.components, window.components))
+    names = ", ".join(one_line(name) for name in affected(page.components, window.components))
     concerned = _("Affects: %(names)s.", names=names) if names else ""
     return "\n\n".join(text for text in (clean(window.description).strip(), concerned) if text)
 
 
 def _name(page: PublicPage) -> str:
-    return _text(_("%(page)s: maintenance", page=line(page.page.name)))
+    return _text(_("%(page)s: maintenance", page=one_line(page.page.name)))
 
 
 def _text(value: str) -> str:

@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 
 PAGE, MONTH, IMAGE = "page-", "month-", "image-"
 FOLDER = "status-pages"
-CHANGED_AFTER = 5.0  # seconds between two copies of a page that changes
-SAME_AFTER = 60.0  # of a page that does not change, except in ``made_at``
-MONTHS = 100  # of the history of all pages; the last ones that were read
+# Seconds between two copies of a page that changes, and of one of which only ``made_at`` changes.
+CHANGED_AFTER, SAME_AFTER = 5.0, 60.0
+MONTHS = 100  # of the history of all pages together: those that were read last
 MAX_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less
 _CLASSES = (
     records.PageAddress, records.Brand, records.StatusPage, records.Group, records.PublicPage,
@@ -50,7 +50,9 @@ class Copies:
         self._written: dict[Hashable, float] = {}
 
     def write(self, name: str, value: Any, *, changed: bool) -> None:
-        """Write a copy, unless one was written just now. A full disk is logged."""
+        """Write a copy, unless one was written just now. A full disk or another fault is
+        logged.
+        """
         age = self._clock() - self._written.get(name, float("-inf"))
         if age < (CHANGED_AFTER if changed else SAME_AFTER):
             return
@@ -64,10 +66,10 @@ class Copies:
         except OSError as fault:
             log.warning("The copy of a status page could not be written: %s", fault.strerror)
         if is_new and name.startswith(MONTH):
-            # There may be many months: the least recently read ones are deleted.
+            # There may be many months: those that were not read for longest are deleted.
             months = [stored for stored in self.names() if stored.startswith(MONTH)]
             for unused in sorted(months, key=self._written_at, reverse=True)[MONTHS:]:
-                self.forget(unused)
+                self.delete(unused)
 
     def _written_at(self, name: str) -> float:
         """When a copy was written; 0 for one that another process has deleted."""
@@ -84,7 +86,7 @@ class Copies:
             file.write(data)
         temporary.replace(self._folder / name)
 
-    def find(self, name: str) -> Any | None:
+    def read(self, name: str) -> Any | None:
         try:
             data = (self._folder / name).read_bytes()
             shape, value = pickle.loads(zlib.decompress(self._fernet.decrypt(data)))  # noqa: S301 - authenticated
@@ -92,8 +94,8 @@ class Copies:
             return None
         return value if shape == _SHAPE else None
 
-    def forget(self, name: str) -> None:
-        """Delete the copy of a page that is gone."""
+    def delete(self, name: str) -> None:
+
         self._written.pop(name, None)
         with suppress(OSError):
             (self._folder / name).unlink(missing_ok=True)

@@ -14,7 +14,16 @@ from html import escape
 from xml.etree import ElementTree
 
 from app.i18n import _
-from app.pages.text import affected, base, clean, html, line, link_of_post, local, newest
+from app.pages.text import (
+    affected,
+    clean,
+    link_of_post,
+    linked_html,
+    local_time,
+    newest,
+    one_line,
+    page_url,
+)
 from app.records import Post, PostUpdate, PublicPage
 from app.rules.page_state import post_word
 from app.rules.time import iso
@@ -40,9 +49,9 @@ def rss(page: PublicPage) -> bytes:
     root = ElementTree.Element("rss", {"version": "2.0", "xmlns:atom": ATOM})
     channel = ElementTree.SubElement(root, "channel")
     _add(channel, "title", _title(page))
-    _add(channel, "link", base(page))
+    _add(channel, "link", page_url(page))
     _add(channel, "description", _description(page))
-    _add(channel, "atom:link", rel="self", type="application/rss+xml", href=_self(page, "rss"))
+    _add(channel, "atom:link", rel="self", type="application/rss+xml", href=_feed_url(page, "rss"))
     _add(channel, "lastBuildDate", _rfc822(_updated(page, entries)))
     _add(channel, "ttl", str(REFRESH_MINUTES))
     for entry in entries:
@@ -61,14 +70,14 @@ def rss(page: PublicPage) -> bytes:
 def atom(page: PublicPage) -> bytes:
     entries = _entries(page)
     root = ElementTree.Element("feed", {"xmlns": ATOM})
-    _add(root, "id", _tag(page))
+    _add(root, "id", _tag_uri(page))
     _add(root, "title", _title(page))
     _add(root, "subtitle", _description(page))
     _add(root, "updated", iso(_updated(page, entries)))
-    _add(root, "link", rel="self", type="application/atom+xml", href=_self(page, "atom"))
-    _add(root, "link", rel="alternate", type="text/html", href=base(page))
+    _add(root, "link", rel="self", type="application/atom+xml", href=_feed_url(page, "atom"))
+    _add(root, "link", rel="alternate", type="text/html", href=page_url(page))
     author = ElementTree.SubElement(root, "author")
-    _add(author, "name", line(page.page.name))
+    _add(author, "name", one_line(page.page.name))
     for entry in entries:
         item = ElementTree.SubElement(root, "entry")
         _add(item, "id", entry.id)
@@ -82,17 +91,17 @@ def atom(page: PublicPage) -> bytes:
 
 
 def _entries(page: PublicPage) -> list[FeedEntry]:
-    entries = [entry for post in page.posts for entry in _of_post(page, post)]
+    entries = [entry for post in page.posts for entry in _entries_of_post(page, post)]
     return sorted(entries, key=lambda entry: (entry.published, entry.id), reverse=True)[:MAX]
 
 
-def _of_post(page: PublicPage, post: Post) -> Iterator[FeedEntry]:
+def _entries_of_post(page: PublicPage, post: Post) -> Iterator[FeedEntry]:
     for number, update in enumerate(post.updates):
         published = newest(update.created_at)
         corrected = _corrected(post, update, first=number == 0)
         yield FeedEntry(
-            id=_tag(page, f"/posts/{post.id}/updates/{update.id}"),
-            title=f"{line(post.title)} ({_(post_word(update.state))})",
+            id=_tag_uri(page, f"/posts/{post.id}/updates/{update.id}"),
+            title=f"{one_line(post.title)} ({_(post_word(update.state))})",
             html=_html(page, post, update, corrected),
             link=link_of_post(page, post.id, post.created_at),
             state=update.state,
@@ -111,37 +120,37 @@ def _corrected(post: Post, update: PostUpdate, *, first: bool) -> datetime | Non
 
 def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime | None) -> str:
     zone = page.page.zone
-    paragraphs = [html(update.body)]
+    paragraphs = [linked_html(update.body)]
     if post.starts_at and post.ends_at:
         planned = _(
             "Planned: %(start)s to %(end)s.",
-            start=local(post.starts_at, zone),
-            end=local(post.ends_at, zone),
+            start=local_time(post.starts_at, zone),
+            end=local_time(post.ends_at, zone),
         )
         paragraphs.append(escape(planned))
-    names = ", ".join(line(name) for name in affected(page.components, post.affected))
+    names = ", ".join(one_line(name) for name in affected(page.components, post.affected))
     if names:
         paragraphs.append(escape(_("Affects: %(names)s.", names=names)))
     if corrected:
-        edited = _("Edited %(when)s.", when=local(corrected, zone))
+        edited = _("Edited %(when)s.", when=local_time(corrected, zone))
         paragraphs.append(f"<em>{escape(edited)}</em>")
     return "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
 
 
 def _title(page: PublicPage) -> str:
-    return _("%(page)s: status updates", page=line(page.page.name))
+    return _("%(page)s: status updates", page=one_line(page.page.name))
 
 
 def _description(page: PublicPage) -> str:
     about = clean(page.page.description or "").strip()
-    return about or _("%(page)s: incidents and maintenance", page=line(page.page.name))
+    return about or _("%(page)s: incidents and maintenance", page=one_line(page.page.name))
 
 
-def _self(page: PublicPage, kind: str) -> str:
-    return f"{base(page)}/feed.{kind}"
+def _feed_url(page: PublicPage, kind: str) -> str:
+    return f"{page_url(page)}/feed.{kind}"
 
 
-def _tag(page: PublicPage, path: str = "") -> str:
+def _tag_uri(page: PublicPage, path: str = "") -> str:
     """A tag: URI (RFC 4151) with the day on which the page was created.
 
     It contains neither host name nor slug: otherwise all entries would be new after a change of

@@ -17,7 +17,6 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from app.i18n import N_, _, spoken
-from app.pages import routes
 from app.pages.addresses import HTML, PageContext
 from app.pages.bars import BarsCache
 from app.pages.text import affected
@@ -49,7 +48,7 @@ MAX_NAMES = 10  # of the monitors in one state, in the headline
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Monitors under one heading; None: without one."""
+    """The monitors under one heading. ``name``: the heading; None for monitors without one."""
 
     name: str | None
     components: Sequence[Component]
@@ -87,9 +86,11 @@ class AffectedMonitors:
     more: int
 
 
-def page(page: PublicPage, context: PageContext, template: str = "status/front.html") -> bytes:
+def front_page(
+    page: PublicPage, context: PageContext, template: str = "status/front.html"
+) -> bytes:
     announced = [post for post in page.posts if post.state == PostState.SCHEDULED]
-    return html(
+    return render(
         template,
         page.page,
         context,
@@ -107,7 +108,7 @@ def page(page: PublicPage, context: PageContext, template: str = "status/front.h
         running=_plans(page, running=True),
         coming=_plans(page, running=False),
         affects=partial(affected, page.components),
-        troubles=_troubles(page.components),
+        affected_states=_affected_by_state(page.components),
         today=page.components[0].days[-1].day if page.components else None,
         shapes=_shapes(page),
     )
@@ -142,7 +143,7 @@ def _plans(page: PublicPage, *, running: bool) -> list[PublicPlan]:
     ]
 
 
-def _troubles(components: Sequence[Component]) -> list[AffectedMonitors]:
+def _affected_by_state(components: Sequence[Component]) -> list[AffectedMonitors]:
     """The components that are not operational, the worst state first."""
     groups = []
     for state in ORDER[:-1]:
@@ -153,23 +154,23 @@ def _troubles(components: Sequence[Component]) -> list[AffectedMonitors]:
     return groups
 
 
-def listed(pages: Sequence[StatusPage], context: PageContext) -> bytes:
+def page_list(pages: Sequence[StatusPage], context: PageContext) -> bytes:
     template = context.templates.get_template("status/list.html")
     return template.render(context=context, pages=pages, page=None).encode()
 
 
-def password(context: PageContext, status: int = 200, fault: str | None = None) -> Response:
+def password_form(context: PageContext, status: int = 200, fault: str | None = None) -> Response:
     template = context.templates.get_template("status/password.html")
     body = template.render(context=context, page=None, fault=fault)
     return Response(body, status, content_type=HTML)
 
 
-def html(template: str, page: StatusPage, context: PageContext, **values: Any) -> bytes:
+def render(template: str, page: StatusPage, context: PageContext, **values: Any) -> bytes:
     """A page of a status page, with the values that all its templates need."""
     shared = {
         "page": page,
         "home": page.home_url and urlsplit(page.home_url).hostname,
-        "own": in_language(context.brand.language),
+        "own": language_attribute(context.brand.language),
         "context": context,
         "times": PageTimes(zone_of(page.zone)),
         "looks": COMPONENT,
@@ -178,13 +179,11 @@ def html(template: str, page: StatusPage, context: PageContext, **values: Any) -
         "percent": percent,
         "span": span,
         "linked": linked,
-        "offered": {part.name for part in routes.CACHED_ROUTES}
-        | {part.name for part in routes.FORM_ROUTES},
     }
     return context.templates.get_template(template).render(shared | values).encode()
 
 
-def in_language(language: str) -> Markup | str:
+def language_attribute(language: str) -> Markup | str:
     """The ``lang`` attribute for texts of the page's authors, if Wakeful's sentences are in another
     language.
     """
@@ -196,7 +195,9 @@ def preview(templates: Environment, public_page: PublicPage, **look: Any) -> str
     ``look``: ``static``, ``brand``, ``logo`` and ``colours`` of its ``PageContext``.
     """
     context = PageContext(templates=templates, up="", front="", **look)
-    head, tag, body = page(public_page, context, "status/preview.html").decode().partition("<body")
+    head, tag, body = (
+        front_page(public_page, context, "status/preview.html").decode().partition("<body")
+    )
     body = body.replace(LINK, NO_LINK).replace(ICON + NO_LINK, ICON + LINK)
     return head + tag + body
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from app.i18n import _
 from app.pages.addresses import PageContext
-from app.pages.front import html, sections
+from app.pages.front import render, sections
 from app.pages.text import affected
 from app.records import (
     Component,
@@ -32,8 +32,8 @@ YEARS_BACK = 20
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day with its events. ``troubled``: the monitors that were not simply up, with their
-    figures. ``has_figures``: whether anything was checked.
+    """A day with its events. ``troubled``: the monitors with time down, unknown or in maintenance,
+    and their figures. ``has_figures``: whether anything was checked.
     """
 
     day: date
@@ -44,12 +44,12 @@ class Day:
     has_figures: bool = True
 
     @property
-    def quiet(self) -> bool:
+    def uneventful(self) -> bool:
         return not (self.troubled or self.incidents or self.posts or self.windows)
 
 
 def month_of_query(query: str, page: PublicPage) -> tuple[int, int] | None:
-    """The month in a query, or the present month; None if the query has an invalid one."""
+    """The month in a query; the present month if the query has none; None if it is invalid."""
     now = page.made_at.astimezone(zone_of(page.page.zone))
     text = parse_qs(query, max_num_fields=20).get("month", [""])[0] if query.count("&") < 20 else ""
     if not text:
@@ -61,15 +61,15 @@ def month_of_query(query: str, page: PublicPage) -> tuple[int, int] | None:
     return month
 
 
-def page(month: PublicMonth, context: PageContext) -> bytes:
-    return html(
+def month_page(month: PublicMonth, context: PageContext) -> bytes:
+    return render(
         "status/history.html",
         month.page,
         context,
         made_at=month.made_at,
         title=f"{_(MONTHS[month.month - 1])} {month.year}",
-        earlier=_name(month, -1) if month.earlier else None,
-        later=_name(month, 1) if month.later else None,
+        earlier=_month_query(month, -1) if month.earlier else None,
+        later=_month_query(month, 1) if month.later else None,
         sections=sections(month.components),
         days=days(month),
         component_names={component.id: component.name for component in month.components},
@@ -77,7 +77,7 @@ def page(month: PublicMonth, context: PageContext) -> bytes:
     )
 
 
-def _name(month: PublicMonth, by: int) -> str:
+def _month_query(month: PublicMonth, by: int) -> str:
     year, index = divmod(month.year * 12 + month.month - 1 + by, 12)
     return f"{year:04}-{index + 1:02}"
 
@@ -86,7 +86,7 @@ def days(month: PublicMonth) -> list[Day]:
     """The days of the month, the newest first."""
     zone = zone_of(month.page.zone)
 
-    def on(day: date, start: datetime | None, end: datetime | None) -> bool:
+    def is_on(day: date, start: datetime | None, end: datetime | None) -> bool:
         begin = in_zone(start, zone).date() if start else None
         stop = in_zone(end or month.made_at, zone).date()
         return begin is not None and begin <= day <= stop
@@ -94,7 +94,7 @@ def days(month: PublicMonth) -> list[Day]:
     windows = [window for window in month.windows if not window.cancelled]
     of_month = []
     # All monitors have the same days.
-    for index, day in enumerate(figures.day for figures in _any_days(month)):
+    for index, day in enumerate(figures.day for figures in _days_of_month(month)):
         figures_of = [(component, component.days[index]) for component in month.components]
         of_month.append(
             Day(
@@ -104,16 +104,16 @@ def days(month: PublicMonth) -> list[Day]:
                     for component, figures in figures_of
                     if figures.down_s or figures.maintenance_s or figures.unknown_s
                 ],
-                [item for item in month.incidents if on(day, item.started_at, item.ended_at)],
-                [post for post in month.posts if on(day, *_span(post))],
-                [window for window in windows if on(day, window.start_at, window.end_at)],
+                [item for item in month.incidents if is_on(day, item.started_at, item.ended_at)],
+                [post for post in month.posts if is_on(day, *_period_of(post))],
+                [window for window in windows if is_on(day, window.start_at, window.end_at)],
                 any(figures.uptime is not None for _component, figures in figures_of),
             )
         )
     return of_month[::-1]
 
 
-def _any_days(month: PublicMonth) -> Sequence[PublicDay]:
+def _days_of_month(month: PublicMonth) -> Sequence[PublicDay]:
     if month.components:
         return month.components[0].days
     last = calendar.monthrange(month.year, month.month)[1]
@@ -122,7 +122,7 @@ def _any_days(month: PublicMonth) -> Sequence[PublicDay]:
     return [PublicDay(day) for day in every if day <= now]
 
 
-def _span(post: Post) -> tuple[datetime | None, datetime | None]:
+def _period_of(post: Post) -> tuple[datetime | None, datetime | None]:
     if post.starts_at is not None:
         return post.starts_at, post.ends_at
     return post.created_at, post.created_at

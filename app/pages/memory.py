@@ -1,8 +1,8 @@
 """A cache that reads a value again when it is a second and a half old, in one thread at a time.
 
-While one thread reads, the others get the cached value. They wait for the new one only if the
+While one thread reads, the others get the cached value. They wait for the new value only if the
 cached one is too old to show a change in time, or if this process has written to the database
-since. If a value cannot be read, or not promptly, all get the cached one, marked as ``away``.
+since. If a value cannot be read, or not promptly, all get the cached one, marked as ``stale``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from app.i18n import N_, _
 # browser's copy.
 FRESH_SECONDS = 1.5
 TOLERATED_SECONDS = 2.0
-# Until callers get the cached value. SQLite waits ten seconds for locks of its WAL, whatever its
-# timeout is.
+# How long callers wait before they get the cached value. SQLite waits ten seconds for locks of its
+# WAL, whatever its timeout is.
 PROMPT_SECONDS = 1.0
 WAIT_SECONDS = 5.0  # if there is no cached value, or it is older than a change of this process
 NOT_YET = N_("The database does not answer, and nothing is known yet.")
@@ -37,16 +37,17 @@ V = TypeVar("V")
 
 
 class MemoryEntry(Generic[V]):
-    """``value``: the last one that was read. ``away``: since then, reading has failed, or takes
-    long. ``version``: ``Memory._version`` when the reading began. ``read_at``: when the last
-    successful reading began; ``tried_at``: when the last reading ended.
+    """``value``: the last one that was read. ``stale``: reading it again has failed, or takes long.
+    ``version``: ``Memory._version`` when the last reading began. ``read_at``: when the last
+    successful reading began. ``tried_at``: when the last reading ended. ``reading``: the reading
+    that is under way.
     """
 
-    __slots__ = ("away", "read_at", "reading", "tried_at", "value", "version")
+    __slots__ = ("read_at", "reading", "stale", "tried_at", "value", "version")
 
     def __init__(self) -> None:
         self.value: V | None = None
-        self.away = False
+        self.stale = False
         self.read_at = self.tried_at = float("-inf")
         self.version = 0
         self.reading: Future[None] | None = None
@@ -56,20 +57,20 @@ class Memory(Generic[K, V]):
     """At most ``limit`` values; the least recently used go first.
 
     ``read(key, cached)`` returns the present value; it may return ``cached``, if nothing has
-    changed. It raises NotFound or Unavailable. In the latter case, ``copied`` may have an older
-    value. ``read`` runs in another thread, because a database may be silent for longer than a
-    reader should wait.
+    changed. It raises NotFound or Unavailable. If nothing is cached then, ``read_copy(key)`` may
+    return an older value. ``read`` runs in a thread of its own, because a database may be silent
+    for longer than a reader should wait.
     """
 
     def __init__(
         self,
         read: Callable[[K, V | None], V],
         limit: int,
-        copied: Callable[[K], V | None] = lambda _key: None,
+        read_copy: Callable[[K], V | None] = lambda _key: None,
         clock: Callable[[], float] = time.monotonic,
         prompt: float = PROMPT_SECONDS,
     ) -> None:
-        self._read, self._copied, self._clock = read, copied, clock
+        self._read, self._read_copy, self._clock = read, read_copy, clock
         self._prompt = prompt
         self._entries: LRUCache[K, MemoryEntry[V]] = LRUCache(limit)
         self._guard = threading.Lock()
@@ -86,13 +87,13 @@ class Memory(Generic[K, V]):
         return entry.value if entry else None
 
     def expire(self) -> None:
-        """Mark all values as outdated, because this process has written to the database. They are
-        returned only if reading takes too long.
+        """Mark all values as outdated, because this process has written to the database. ``get``
+        returns an outdated value only if reading it again fails or takes too long.
         """
         self._version = next(self._versions)
 
     def get(self, key: K) -> tuple[V, bool]:
-        """The value, and whether it is ``away``. Raises NotFound and Unavailable."""
+        """The value, and whether it is ``stale``. Raises NotFound and Unavailable."""
         entry = self._entry(key)
         for _attempt in range(2):  # a running read may have begun before a change
             with self._guard:
@@ -100,10 +101,10 @@ class Memory(Generic[K, V]):
                 now = self._clock()
                 if current and now - entry.tried_at < FRESH_SECONDS:
                     break
-                under_way = entry.reading
-                reading = under_way or self._start(key, entry)
+                running = entry.reading
+                reading = running or self._start(key, entry)
             recent = current and now - entry.read_at < TOLERATED_SECONDS
-            if under_way and entry.value is not None and (entry.away or recent):
+            if running and entry.value is not None and (entry.stale or recent):
                 break
             # A person must see their change at once, even if reading takes long.
             outdated = entry.value is not None and not current
@@ -112,7 +113,7 @@ class Memory(Generic[K, V]):
                 break
         if entry.value is None:
             raise Unavailable(_(NOT_YET))
-        return entry.value, entry.away
+        return entry.value, entry.stale
 
     def _entry(self, key: K) -> MemoryEntry[V]:
         with self._guard:
@@ -132,14 +133,14 @@ class Memory(Generic[K, V]):
         with suppress(TimeoutError):
             reading.result(patience)
             return True
-        copy = self._copied(key) if entry.value is None else None
+        copy = self._read_copy(key) if entry.value is None else None
         if entry.value is None and copy is None:
             with suppress(TimeoutError):
                 reading.result(WAIT_SECONDS)
         with self._guard:
             if entry.value is None:
                 entry.value = copy
-            entry.away = entry.away or entry.reading is reading
+            entry.stale = entry.stale or entry.reading is reading
         return reading.done()
 
     def _refresh(self, key: K, entry: MemoryEntry[V], reading: Future[None]) -> None:
@@ -148,18 +149,18 @@ class Memory(Generic[K, V]):
         fault: Exception | None = None
         try:
             value = self._read(key, value)
-        except Unavailable as away:
-            fault = away
-            value = self._copied(key) if value is None else value
+        except Unavailable as unavailable:
+            fault = unavailable
+            value = self._read_copy(key) if value is None else value
         except Exception as other:
             fault = other
         with self._guard:
             entry.value, entry.version, entry.reading = value, version, None
             entry.tried_at = self._clock()
             if fault is None:
-                entry.away, entry.read_at = False, started_at
+                entry.stale, entry.read_at = False, started_at
             elif isinstance(fault, Unavailable):
-                entry.away = True
+                entry.stale = True
             elif isinstance(fault, NotFound):
                 self._entries.pop(key, None)
         if fault is None or isinstance(fault, Unavailable):

@@ -1,8 +1,8 @@
-"""The addresses of a status page besides its front page, one line for each.
+"""The addresses of a status page, one line for each.
 
-An address is ``/status/SLUG/NAME``, and ``/NAME`` on the page's host name. A line in
-``CACHED_ROUTES`` is a name, a content type, and a function that makes the answer from a
-``PublicPage`` and its ``PageContext``:
+The front page, the history and the images are in ``app/pages/serving.py``. An address is
+``/status/SLUG/NAME``, and ``/NAME`` on the page's host name. A line in ``CACHED_ROUTES`` is a name,
+a content type, and a function that makes the answer from a ``PublicPage`` and its ``PageContext``:
 
     CachedRoute("feed.rss", "application/rss+xml; charset=utf-8", feeds.rss)
     CachedRoute("badge/<id>.svg", "image/svg+xml", badges.svg)
@@ -41,8 +41,8 @@ Make = Callable[[Any, PageContext], bytes | None]  # of a ``PublicPage``; histor
 
 @dataclass(frozen=True, slots=True)
 class CachedRoute:
-    """An answer that is cached. ``frames``: other sites may show it in a frame. ``scripts``: their
-    scripts may read it.
+    """An answer that is cached. ``frames``: other sites may show it in a frame. ``scripts``:
+    scripts of other sites may read it.
     """
 
     name: str
@@ -54,14 +54,13 @@ class CachedRoute:
 
 @dataclass(frozen=True, slots=True)
 class FormRoute:
-    """A form, or a link with a token, which is not cached. ``purpose``: of the token in the
-    address. The token identifies the page, whatever the page's address is now, and replaces its
-    password.
+    """An answer that is not cached. ``purpose``: that of the token in the address. The token
+    identifies the page, whatever the page's address is now, and replaces its password.
     """
 
     name: str
     answer: Callable[[Visit], Response]
-    methods: frozenset[str] | set[str] = frozenset({"GET"})
+    methods: frozenset[str] = frozenset({"GET"})
     purpose: Purpose | None = None
 
 
@@ -89,12 +88,11 @@ ASSETS = (
     "img/mark.svg",
 )
 
-# ``app/pages/front.py`` makes the front page, ``app/pages/history.py`` the history by months.
 CACHED_ROUTES: Sequence[CachedRoute] = (
     CachedRoute("feed.rss", "application/rss+xml; charset=utf-8", _from_page(feeds.rss)),
     CachedRoute("feed.atom", "application/atom+xml; charset=utf-8", _from_page(feeds.atom)),
     CachedRoute("maintenance.ics", "text/calendar; charset=utf-8", _from_page(calendar.ics)),
-    CachedRoute("summary.json", JSON, _from_page(summary.summary), scripts=True),
+    CachedRoute("summary.json", JSON, _from_page(summary.summary_json), scripts=True),
     CachedRoute("badge/<id>.svg", "image/svg+xml", _from_component(badges.svg), scripts=True),
     CachedRoute("badge/<id>.json", JSON, _from_component(badges.shields), scripts=True),
     CachedRoute("colours.css", "text/css; charset=utf-8", _colours),

@@ -1,10 +1,10 @@
 """The WSGI layer in front of Wakeful that answers for status pages.
 
-It reads the Host header and the path: the host name of a page serves this page and nothing else of
-Wakeful. On other host names, it answers ``/status`` and the paths below, and passes all other
-requests to the next layer. The dashboard is not involved: no session is opened, and only the right
-password of a page sets a cookie. Answers are cached, ready to send; those that everybody may read
-have an ETag.
+It reads the Host header and the path. The host name of a page serves this page and nothing else of
+Wakeful. On other host names, the layer answers ``/status`` and the paths below, and passes all
+other requests to the next layer. The links in messages to subscribers work on every host name.
+Only the right password of a page sets a cookie. Answers are cached, ready to send; an answer that
+everybody may read has an ETag.
 """
 
 from __future__ import annotations
@@ -31,7 +31,13 @@ from app.i18n import N_, _, speaking
 from app.middleware import EARLY, Environ, Layer, continued
 from app.pages import addresses, answers, front, history, routes, subscribe
 from app.pages.addresses import FRONT, HTML, Directory, PageContext, PageLinks, Visit
-from app.pages.answers import PageAnswer, cached_answer, fixed, not_found
+from app.pages.answers import (
+    PageAnswer,
+    cached_answer,
+    compressed_answer,
+    not_found,
+    text_answer,
+)
 from app.pages.copies import MONTHS, Copies, image_name, month_name, page_name, page_of
 from app.pages.memory import CachedValue, Memory
 from app.pages.routes import CachedRoute, FormRoute
@@ -59,22 +65,23 @@ ANSWERED_METHODS = ("GET", "HEAD")
 MAX_PAGES, MAX_IMAGES = 500, 100  # in the cache
 MAX_FORM_BYTES = 16_384
 LOOKUPS, LOOKUP_SECONDS = 5, 0.25  # queries for pages that are not cached: at most 5 in 0.25 s
+# The keys of the two values that are cached once, and the names of their copies.
 DIRECTORY, LIST = "addresses", "list"
 # These answer while the database does not, and must not wait for it.
 HEALTH_PATHS = ("/healthz", "/readyz")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 FAVICON = "favicon.ico"
 OUTDATED = N_("The page was changed since this was read.")
-# Made from a ``PublicMonth``: see ``_serve_month``.
-HISTORY = CachedRoute("history", HTML, history.page)
-FRONT_PAGE = CachedRoute(FRONT, HTML, front.page)
+# Its value is a ``PublicMonth``: see ``_serve_month``.
+HISTORY = CachedRoute("history", HTML, history.month_page)
+FRONT_PAGE = CachedRoute(FRONT, HTML, front.front_page)
 
 Start = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request for an address of a page. ``own_host``: on the page's host name."""
+    """A request for an address of a page. ``own_host``: the request has the page's host name."""
 
     environ: Environ
     address: PageAddress
@@ -102,17 +109,22 @@ class StatusPageLayer(Layer):
         self._copies = Copies(settings.instance, keys_of(app), self._now)
         self._our_hosts = {*LOCAL_HOSTS, *settings.own_hosts}
         self._directory: Memory[str, Directory] = Memory(
-            self._read_directory, 1, lambda name: self._copy(name, Directory), self._now
+            self._read_directory, 1, lambda name: self._read_copy(name, Directory), self._now
         )
-        self._list: Memory[str, CachedValue] = Memory(self._read_list, 1, self._copy, self._now)
+        self._list: Memory[str, CachedValue] = Memory(
+            self._read_list, 1, self._read_copy, self._now
+        )
         self._pages: Memory[int, CachedValue] = Memory(
-            self._read_page, MAX_PAGES, lambda id: self._copy(page_name(id)), self._now
+            self._read_page, MAX_PAGES, lambda id: self._read_copy(page_name(id)), self._now
         )
         self._months: Memory[tuple[int, int, int], CachedValue] = Memory(
-            self._read_month, MONTHS, lambda month: self._copy(month_name(*month)), self._now
+            self._read_month, MONTHS, lambda month: self._read_copy(month_name(*month)), self._now
         )
         self._images: Memory[tuple[int, str, str], CachedValue] = Memory(
-            self._read_image, MAX_IMAGES, lambda key: self._copy(image_name(*key[:2])), self._now
+            self._read_image,
+            MAX_IMAGES,
+            lambda key: self._read_copy(image_name(*key[:2])),
+            self._now,
         )
         self._lookups: deque[float] = deque(maxlen=LOOKUPS)
         public.on_write(app, self._expire)
@@ -126,7 +138,7 @@ class StatusPageLayer(Layer):
         address = self._page_of_host(environ, path)
         if address is not None:
             environ[OWN_HOST] = True
-            environ["SCRIPT_NAME"] = ""  # only the host of PUBLIC_URL has its folder
+            environ["SCRIPT_NAME"] = ""  # only PUBLIC_URL has a folder, not the host of a page
         if address is None and not addresses.is_status_path(path) and self._link(path) is None:
             return self.inner(environ, start_response)
         if EARLY in environ:
@@ -138,17 +150,17 @@ class StatusPageLayer(Layer):
         except Unavailable:
             answer = answers.unavailable()
         except HTTPException as fault:
-            answer = fixed(fault.code or 400, f"{fault.name}\n")
+            answer = text_answer(fault.code or 400, fault.name)
         except Exception:
             log.exception("A status page could not be made")
-            answer = fixed(500, _text(_("Something went wrong here")))
+            answer = text_answer(500, _("Something went wrong here"))
         return answer.send(environ, start_response)
 
     def _now(self) -> float:
         return self.clock()
 
     def _expire(self, _app: Flask) -> None:
-        """Called after a write of this process, so that the person sees their change."""
+        """Expire the caches after a write of this process, so that people see their change."""
         for memory in (self._directory, self._list, self._pages, self._months, self._images):
             memory.expire()
 
@@ -177,17 +189,19 @@ class StatusPageLayer(Layer):
         return self._directory.get(DIRECTORY)[0]
 
     def _find_address(self, pick: Callable[[Directory], PageAddress | None]) -> PageAddress | None:
-        """The page that ``pick`` returns. If it is not cached, another process may just have stored
-        it, so the database is read, but not for each request: strangers guess names.
+        """The page that ``pick`` finds. If the cached directory lacks the page, another process
+        may have stored it a moment ago: the directory is read again, but not for each request,
+        because strangers guess names.
         """
-        directory, away = self._directory.get(DIRECTORY)
+        directory, stale = self._directory.get(DIRECTORY)
         address = pick(directory)
-        if address is None and not away and self._may_look_up():
+        if address is None and not stale and self._count_lookup():
             self._directory.expire()
             address = pick(self._current_directory())
         return address
 
-    def _may_look_up(self) -> bool:
+    def _count_lookup(self) -> bool:
+        """Count a query for a page that is not cached. Return False if there were too many."""
         now, lookups = self.clock(), self._lookups
         if len(lookups) == LOOKUPS and now - lookups[0] < LOOKUP_SECONDS:
             return False
@@ -195,7 +209,7 @@ class StatusPageLayer(Layer):
         return True
 
     def _answer(self, environ: Environ, path: str, host_page: PageAddress | None) -> PageAnswer:
-        """``host_page``: the page with the host name of the request."""
+        """``host_page``: the page that has the host name of the request."""
         link = self._link(path)
         if link is not None:
             return self._serve_link(environ, path, host_page, *link)
@@ -208,7 +222,7 @@ class StatusPageLayer(Layer):
                 return self._serve_list(environ)
             moved = addresses.without_slash(path)
             if moved is not None:
-                return fixed(308, "Moved.\n", [("Location", moved)])
+                return text_answer(308, "Moved.", [("Location", moved)])
             slug, name = addresses.target_of(path)
         address = host_page or self._find_address(lambda pages: pages.by_slug.get(slug))
         if address is None:
@@ -224,6 +238,7 @@ class StatusPageLayer(Layer):
         address, method = page_request.address, page_request.method
         form_route, token = self._form_route(name)
         if form_route is not None and form_route.purpose is not None:
+            # ``_answer`` serves valid links.
             return self._serve_void_link(page_request, form_route)
         admitted = self._visitors.may_read(address, page_request.environ)
         has_password = address.visibility == Visibility.PASSWORD
@@ -251,8 +266,9 @@ class StatusPageLayer(Layer):
         return self._serve_cached(page_request, route, id)
 
     def _link(self, path: str) -> tuple[FormRoute, str, int] | None:
-        """The route, the token and the page's id of a subscriber's link with this path. Its token
-        identifies the page, whose slug or host name may have changed since the message was sent.
+        """The route, the token and the page's id, if the path is that of a valid link in a message
+        to a subscriber. The token identifies the page: the slug or the host name may have changed
+        since the message was sent.
         """
         form_route, token = self._form_route(addresses.link_name(path))
         if form_route is None or form_route.purpose is None or token is None:
@@ -286,24 +302,24 @@ class StatusPageLayer(Layer):
             return self._serve_form(page_request, form_route, token)
 
     def _serve_void_link(self, page_request: PageRequest, route: FormRoute) -> PageAnswer:
-        """The answer to an invalid token; if not everybody may read the page, the page is
-        not found.
+        """Answer an invalid token. If not everybody may read the page, the answer is 404 as for an
+        unknown page.
         """
         if page_request.address.visibility not in answers.EVERYBODY:
             return not_found()
         return self._serve_form(page_request, replace(route, answer=subscribe.void), None)
 
     def _serve_favicon(self, page_request: PageRequest, admitted: bool) -> PageAnswer:
-        """The answer at /favicon.ico, which browsers request without a link. A redirect, so that no
-        browser caches Wakeful's icon for a year and misses a new icon of the page.
+        """Redirect /favicon.ico, which browsers request without a link, to the page's icon. If the
+        icon itself were the answer, browsers would miss a new icon of the page.
         """
         version = page_request.address.brand.favicon if admitted else None
         default = self._assets.link(page_request.links.root, "img/mark.svg")
         icon = f"favicon?v={version}" if version else default
-        return fixed(302, "", [("Location", icon)])
+        return text_answer(302, "", [("Location", icon)])
 
     def _cached_route(self, name: str) -> tuple[CachedRoute | None, int | None]:
-        """The route of this name, and the monitor's id in the name."""
+        """The route of this name, and the monitor's id if the name contains one."""
         route = self._cached_routes.get(name)
         if route is not None or "/" not in name:
             return route, None
@@ -314,21 +330,22 @@ class StatusPageLayer(Layer):
         return (None, None) if id is None else (route, id)
 
     def _form_route(self, name: str) -> tuple[FormRoute | None, str | None]:
-        entry = self._form_routes.get(name)
-        if entry is not None or "/" not in name:
-            return entry, None
+        """The route of this name, and the token if the name contains one."""
+        route = self._form_routes.get(name)
+        if route is not None or "/" not in name:
+            return route, None
         folder, _slash, token = name.rpartition("/")
         return self._form_routes.get(f"{folder}/<token>"), token
 
     def _serve_cached(
         self, page_request: PageRequest, route: CachedRoute, id: int | None
     ) -> PageAnswer:
-        cached, away = self._pages.get(page_request.address.id)
+        cached, stale = self._pages.get(page_request.address.id)
         page: PublicPage = cached.value
         component = next((part for part in page.components if part.id == id), None)
         if id is not None and component is None:
             return not_found(page_request.address.brand.theme)
-        return self._rendered(page_request, cached, away, route, component)
+        return self._render(page_request, cached, stale, route, component)
 
     def _serve_month(self, page_request: PageRequest) -> PageAnswer:
         address = page_request.address
@@ -336,29 +353,29 @@ class StatusPageLayer(Layer):
         month = history.month_of_query(page_request.environ.get("QUERY_STRING", ""), cached.value)
         if month is None:
             return not_found(address.brand.theme)
-        cached_month, away = self._months.get((address.id, *month))
+        cached_month, stale = self._months.get((address.id, *month))
         if cached_month.value is None:
             return not_found(address.brand.theme)
         # A month that was read before the page was changed may show something that the page must no
         # longer show.
-        if away and cached_month.value.page.updated_at < cached.value.page.updated_at:
+        if stale and cached_month.value.page.updated_at < cached.value.page.updated_at:
             raise Unavailable(_(OUTDATED))
-        return self._rendered(page_request, cached_month, away, HISTORY)
+        return self._render(page_request, cached_month, stale, HISTORY)
 
-    def _rendered(
+    def _render(
         self,
         page_request: PageRequest,
         cached: CachedValue,
-        away: bool,
+        stale: bool,
         route: CachedRoute,
         component: Component | None = None,
     ) -> PageAnswer:
-        """The answer of a route, rendered once for each cached value."""
+        """The answer of a route, rendered once for each cached value and each look of the page."""
         address, value = page_request.address, cached.value
-        context = self._context(page_request.links, page_request.own_host, away, address.brand)
+        context = self._context(page_request.links, page_request.own_host, stale, address.brand)
         context = replace(context, component=component)
-        shown = (page_request.own_host, away and value.made_at, address.visibility, address.brand)
-        key = (route.name, component and component.id, *shown)
+        look = (page_request.own_host, stale and value.made_at, address.visibility, address.brand)
+        key = (route.name, component and component.id, *look)
         return cached.get(key, lambda: cached_answer(route, route.make(value, context), address))
 
     def _serve_image(self, page_request: PageRequest, name: str) -> PageAnswer:
@@ -376,14 +393,14 @@ class StatusPageLayer(Layer):
     def _serve_list(self, environ: Environ) -> PageAnswer:
         if environ["REQUEST_METHOD"] not in ANSWERED_METHODS:
             return _read_only()
-        cached, away = self._list.get(LIST)
-        context = self._context(PageLinks("", "status/", "status"), False, away)
+        cached, stale = self._list.get(LIST)
+        context = self._context(PageLinks("", "status/", "status"), False, stale)
         return cached.get(
-            away, lambda: cached_answer(FRONT_PAGE, front.listed(cached.value, context), None)
+            stale, lambda: cached_answer(FRONT_PAGE, front.page_list(cached.value, context), None)
         )
 
     def _context(
-        self, links: PageLinks, own_host: bool, away: bool, brand: Brand = UNBRANDED
+        self, links: PageLinks, own_host: bool, stale: bool, brand: Brand = UNBRANDED
     ) -> PageContext:
         return PageContext(
             templates=self._app.jinja_env,
@@ -391,7 +408,7 @@ class StatusPageLayer(Layer):
             up=links.up,
             front=links.front,
             own_host=own_host,
-            away=away,
+            stale=stale,
             brand=brand,
         )
 
@@ -403,46 +420,46 @@ class StatusPageLayer(Layer):
         request = _request(page_request.environ)
         method = "GET" if request.method == "HEAD" else request.method
         if method not in form_route.methods:
-            return _refused(_("This address does not take that."), sorted(form_route.methods))
+            return _not_allowed(_("This address does not take that."), sorted(form_route.methods))
         address = page_request.address
         context = self._context(page_request.links, page_request.own_host, False, address.brand)
         with self._app.app_context():
             response = form_route.answer(Visit(request, address, context, self._public, token))
-            return self._uncached(response, page_request.environ)
+            return self._uncached(response)
 
     def _serve_password_form(self, page_request: PageRequest, name: str) -> PageAnswer:
-        """The form for the password of the page, in place of its answer ``name``."""
-        address, environ = page_request.address, page_request.environ
+        """The form for the password of the page, in place of the answer with this name."""
+        address = page_request.address
         sent = page_request.method == "POST"
         if not sent and page_request.method not in ANSWERED_METHODS:
             others = ["POST"] if name == FRONT else []
-            return _refused(_("This address does not take that."), [*ANSWERED_METHODS, *others])
-        # A person opens a form, the front or the history. Programs read the other addresses.
+            return _not_allowed(_("This address does not take that."), [*ANSWERED_METHODS, *others])
+        # People open a form, the front or the history. Programs read the other addresses.
         opens_form = self._form_route(name)[0] is not None and not sent
         if not opens_form and name not in (FRONT, HISTORY.name):
-            return fixed(403, _text(_("This page needs a password")))
+            return text_answer(403, _("This page needs a password"))
         # The images and colours of the page need the password too.
         brand = replace(address.brand, accent=None, logo=None, favicon=None)
         context = self._context(page_request.links, False, False, brand)
-        request = _request(environ)
+        request = _request(page_request.environ)
         if not sent:
-            return self._uncached(front.password(context), environ)
+            return self._uncached(front.password_form(context))
         try:
             with self._app.app_context():
-                right = self._visitors.enter(address, request)
+                is_right = self._visitors.check_password(address, request)
         except Throttled as fault:
-            response = front.password(context, 429, str(fault))
+            response = front.password_form(context, 429, str(fault))
             response.headers["Retry-After"] = str(fault.retry_after)
-            return self._uncached(response, environ)
-        if not right:
-            return self._uncached(front.password(context, 422, _(front.WRONG)), environ)
+            return self._uncached(response)
+        if not is_right:
+            return self._uncached(front.password_form(context, 422, _(front.WRONG)))
         response = Response(status=303, headers={"Location": page_request.links.front})
         response.autocorrect_location_header = False
         self._visitors.admit(address, self._paths(request, address), request, response)
-        return self._uncached(response, environ)
+        return self._uncached(response)
 
     def _paths(self, request: Request, address: PageAddress) -> list[str]:
-        """The paths of the page's cookie, which no other address of Wakeful gets."""
+        """The paths of the page's cookie: browsers send it to no other address of Wakeful."""
         host = host_of(request.environ.get("HTTP_HOST", ""))
         root = request.environ.get("SCRIPT_NAME", "")
         if host == (address.domain or "").lower():
@@ -450,12 +467,13 @@ class StatusPageLayer(Layer):
         front_path = f"{root}{addresses.FOLDER}/{address.slug}"
         return [front_path, f"{front_path}.json"]
 
-    def _uncached(self, response: Response, environ: Environ) -> PageAnswer:
-        """Make an answer from a response that nobody may cache."""
+    def _uncached(self, response: Response) -> PageAnswer:
+        """The answer of a response that is sent once and that nobody may cache."""
         response.headers.setdefault("Cache-Control", "private, no-store")
         for name, value in answers.html_headers(noindex=True):
             response.headers.setdefault(name, value)
-        return PageAnswer.of(response, environ)
+        headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
+        return compressed_answer(response.status, response.get_data(), headers)
 
     # --- reading
 
@@ -465,28 +483,28 @@ class StatusPageLayer(Layer):
         unchanged = cached is not None and cached.addresses == addresses
         self._copies.write(DIRECTORY, addresses, changed=not unchanged)
         if not unchanged:
-            self._forget_others({address.id for address in addresses})
+            self._delete_other_copies({address.id for address in addresses})
         return cached if cached is not None and unchanged else Directory(addresses)
 
-    def _forget_others(self, ids: set[int]) -> None:
-        """Delete the copies of pages that are deleted. ``ids``: of the pages that exist."""
+    def _delete_other_copies(self, ids: set[int]) -> None:
+        """Delete the copies of deleted pages. ``ids``: those of the pages that exist."""
         for name in self._copies.names():
             page_id = page_of(name)
             if page_id is not None and page_id not in ids:
-                self._copies.forget(name)
+                self._copies.delete(name)
 
     def _read_list(self, key: str, cached: CachedValue | None) -> CachedValue:
         with self._app.app_context():
-            return self._updated(LIST, tuple(self._public.listed()), cached)
+            return self._refreshed(LIST, tuple(self._public.listed()), cached)
 
     def _read_page(self, id: int, cached: CachedValue | None) -> CachedValue:
         with self._app.app_context():
-            return self._updated(page_name(id), self._public.page(id), cached, _is_same)
+            return self._refreshed(page_name(id), self._public.page(id), cached, _looks_same)
 
     def _read_image(self, key: tuple[int, str, str], cached: CachedValue | None) -> CachedValue:
         id, name, _version = key
         with self._app.app_context():
-            return self._updated(image_name(id, name), self._public.image(id, name), cached)
+            return self._refreshed(image_name(id, name), self._public.image(id, name), cached)
 
     def _read_month(self, key: tuple[int, int, int], cached: CachedValue | None) -> CachedValue:
         try:
@@ -494,22 +512,22 @@ class StatusPageLayer(Layer):
                 month = self._public.month(*key)
         except NotFound:
             return CachedValue(None)  # cached too, so that a missing month is not read each time
-        return self._updated(
+        return self._refreshed(
             month_name(*key),
             month,
             cached,
             lambda earlier, month: replace(earlier, made_at=month.made_at) == month,
         )
 
-    def _updated(
+    def _refreshed(
         self,
         name: str,
         value: Any,
         cached: CachedValue | None,
         is_same: Callable[[Any, Any], bool] = operator.eq,
     ) -> CachedValue:
-        """The cached value with the new ``value``, of which a copy is written. If the old one is
-        the same, its rendered answers stay valid.
+        """The entry of the cache for a value that was read, and write a copy of the value. If the
+        earlier value is the same, the entry keeps the answers that were rendered from it.
         """
         unchanged = cached is not None and cached.value is not None and is_same(cached.value, value)
         self._copies.write(name, value, changed=not unchanged)
@@ -518,27 +536,23 @@ class StatusPageLayer(Layer):
         cached.value = value
         return cached
 
-    def _copy(self, name: str, make: Callable[[Any], Any] = CachedValue) -> Any:
-        value = self._copies.find(name)
+    def _read_copy(self, name: str, make: Callable[[Any], Any] = CachedValue) -> Any:
+        value = self._copies.read(name)
         return None if value is None else make(value)
 
 
-def _is_same(earlier: PublicPage, page: PublicPage) -> bool:
-    """Whether two readings of a page look the same: they are equal, and no window began between."""
+def _looks_same(earlier: PublicPage, page: PublicPage) -> bool:
+    """Whether a page looks as before: nothing was changed, and no maintenance window began."""
     began = any(earlier.made_at < window.start_at <= page.made_at for window in page.windows)
     return not began and replace(earlier, made_at=page.made_at) == page
 
 
-def _refused(sentence: str, methods: Sequence[str]) -> PageAnswer:
-    return fixed(405, _text(sentence), [("Allow", ", ".join(methods))])
+def _not_allowed(sentence: str, methods: Sequence[str]) -> PageAnswer:
+    return text_answer(405, sentence, [("Allow", ", ".join(methods))])
 
 
 def _read_only() -> PageAnswer:
-    return _refused(_("This address accepts GET and HEAD only."), ANSWERED_METHODS)
-
-
-def _text(sentence: str) -> str:
-    return f"{sentence}\n"
+    return _not_allowed(_("This address accepts GET and HEAD only."), ANSWERED_METHODS)
 
 
 def _request(environ: Environ) -> Request:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from app.i18n import N_, _
-from app.pages.text import base, clean, link_of_post, newest, shown
+from app.pages.text import clean, components_of, link_of_post, newest, page_url
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,
@@ -58,17 +58,17 @@ Json = dict[str, Any]
 Components = dict[int, Json]  # the components of the page as JSON, by id
 
 
-def summary(page: PublicPage) -> bytes:
+def summary_json(page: PublicPage) -> bytes:
     posts = [post for post in page.posts if post.state not in ENDED_STATES]
     planned = [post for post in posts if post.state in MAINTENANCE_STATES]
     listed, by_id = _components(page)
     data = {
         "page": _page(page),
         "components": listed,
-        "incidents": [_of_post(page, post, by_id) for post in posts if post not in planned],
+        "incidents": [_incident(page, post, by_id) for post in posts if post not in planned],
         "scheduled_maintenances": [
-            *(_of_post(page, post, by_id) for post in planned),
-            *(_of_window(page, window, by_id) for window in _next(page, planned)),
+            *(_incident(page, post, by_id) for post in planned),
+            *(_window(page, window, by_id) for window in _next_windows(page, planned)),
         ],
         "status": _status(page),
     }
@@ -85,7 +85,7 @@ def _page(page: PublicPage) -> Json:
     return {
         "id": str(page.page.id),
         "name": clean(page.page.name),
-        "url": base(page),
+        "url": page_url(page),
         "time_zone": page.page.zone,
         "updated_at": _stamp(newest(*moments)),
     }
@@ -168,10 +168,10 @@ def _group_id(name: str) -> str:
 # --- Incidents and maintenance
 
 
-def _of_post(page: PublicPage, post: Post, by_id: Components) -> Json:
+def _incident(page: PublicPage, post: Post, by_id: Components) -> Json:
     id = str(post.id)
     created = newest(post.created_at)
-    affected = shown(page, post.monitors)
+    affected = components_of(page, post.monitors)
     planned = post.state in MAINTENANCE_STATES
     incident = {
         "id": id,
@@ -179,7 +179,7 @@ def _of_post(page: PublicPage, post: Post, by_id: Components) -> Json:
         "status": str(post.state),
         "created_at": _stamp(created),
         "updated_at": _stamp(newest(post.updated_at, post.created_at)),
-        "monitoring_at": _first(post, PostState.MONITORING),
+        "monitoring_at": _first_time(post, PostState.MONITORING),
         "resolved_at": None,
         "impact": "maintenance" if planned else _impact(post, affected),
         "shortlink": link_of_post(page, post.id, post.created_at),
@@ -226,19 +226,19 @@ def _update(
 def _impact(post: Post, affected: Sequence[Component]) -> str:
     if any(component.state == ComponentState.OUTAGE for component in affected):
         return "major"
-    shown = {component.id for component in affected}
-    impacts = {entry.value for entry in post.impact if entry.key in shown}
+    shown_ids = {component.id for component in affected}
+    impacts = {entry.value for entry in post.impact if entry.key in shown_ids}
     return "none" if impacts == {PostImpact.NONE} else "minor"
 
 
-def _first(post: Post, state: PostState) -> str | None:
+def _first_time(post: Post, state: PostState) -> str | None:
     """When the post first had this state."""
     moments = (update.created_at for update in post.updates if update.state == state)
     moment = next(moments, None)
     return None if moment is None else _stamp(moment)
 
 
-def _next(page: PublicPage, planned: Iterable[Post]) -> Iterator[PublicWindow]:
+def _next_windows(page: PublicPage, planned: Iterable[Post]) -> Iterator[PublicWindow]:
     """Maintenance windows that are not in ``planned``: of each series, the occurrence that runs now
     and the next one. All of 90 days would be hundreds of entries with their components.
     """
@@ -251,11 +251,11 @@ def _next(page: PublicPage, planned: Iterable[Post]) -> Iterator[PublicWindow]:
         yield window
 
 
-def _of_window(page: PublicPage, window: PublicWindow, by_id: Components) -> Json:
+def _window(page: PublicPage, window: PublicWindow, by_id: Components) -> Json:
     running = window.start_at <= page.made_at
     status = PostState.IN_PROGRESS if running else PostState.SCHEDULED
     changed = _stamp(newest(window.updated_at))
-    affected = shown(page, window.components) if window.components else page.components
+    affected = components_of(page, window.components) if window.components else page.components
     return {
         "id": window.uid,
         "name": clean(window.name),
@@ -265,7 +265,7 @@ def _of_window(page: PublicPage, window: PublicWindow, by_id: Components) -> Jso
         "monitoring_at": None,
         "resolved_at": None,
         "impact": "maintenance",
-        "shortlink": base(page),
+        "shortlink": page_url(page),
         "started_at": _stamp(window.start_at),
         "page_id": str(page.page.id),
         "incident_updates": [

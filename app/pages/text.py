@@ -34,12 +34,12 @@ def clean(text: str) -> str:
     return text.replace("\r\n", "\n").translate(_REPLACED)
 
 
-def line(text: str) -> str:
+def one_line(text: str) -> str:
     """``text`` on one line: titles and names."""
     return " ".join(clean(text).split())
 
 
-def html(text: str) -> str:
+def linked_html(text: str) -> str:
     """A post's text as HTML, with its links and line breaks."""
     return str(linked(clean(text))).replace("\n", "<br>")
 
@@ -49,12 +49,12 @@ def newest(*moments: datetime | None) -> datetime:
     return max((moment for moment in moments if moment is not None), default=LONG_AGO)
 
 
-def local(moment: datetime, zone: str | None) -> str:
+def local_time(moment: datetime, zone: str | None) -> str:
     """``2026-11-21 08:00 UTC``, in the page's time zone."""
     return f"{in_zone(moment, zone_of(zone)):%Y-%m-%d %H:%M %Z}"
 
 
-def base(page: PublicPage) -> str:
+def page_url(page: PublicPage) -> str:
     """The beginning of the absolute links of a page."""
     return (page.page.link or "").rstrip("/")
 
@@ -74,7 +74,7 @@ def affected(components: Sequence[Component], ids: Iterable[int]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
-def shown(page: PublicPage, ids: Iterable[int]) -> list[Component]:
+def components_of(page: PublicPage, ids: Iterable[int]) -> list[Component]:
     """The components with these ids that the page shows, in its order."""
     wanted = set(ids)
     return [component for component in page.components if component.id in wanted]
@@ -83,4 +83,4 @@ def shown(page: PublicPage, ids: Iterable[int]) -> list[Component]:
 def link_of_post(page: PublicPage, id: int, created_at: datetime | None) -> str:
     """The permanent address of a post: its anchor in the history."""
     at = (created_at or LONG_AGO).astimezone(zone_of(page.page.zone))
-    return f"{base(page)}/history?month={at:%Y-%m}#post-{id}"
+    return f"{page_url(page)}/history?month={at:%Y-%m}#post-{id}"

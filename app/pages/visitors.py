@@ -25,7 +25,7 @@ COOKIE = "wakeful_page"
 COOKIE_SECONDS = 30 * 24 * 3600
 WRONG_MAX, WRONG_SECONDS = 10, 15 * 60
 TOO_MANY = N_("Too many wrong passwords. Wait a few minutes and try again.")
-_SESSION_TOKEN = "_user_id"  # noqa: S105 - where the dashboard's session has it
+_SESSION_TOKEN = "_user_id"  # noqa: S105 - the key of the token in the dashboard's session
 
 
 class Visitors:
@@ -69,29 +69,35 @@ class Visitors:
         except DatabaseError:
             return False  # the database cannot say whose session this is
 
-    def enter(self, address: PageAddress, request: Request) -> bool:
-        """Whether the password in the sent form is right. Raises Throttled and Unavailable."""
+    def check_password(self, address: PageAddress, request: Request) -> bool:
+        """Whether the password in the sent form is right. A wrong one is counted. Raises Throttled
+        and Unavailable.
+        """
         name = f"page:password:{counted_address(request.remote_addr)}"
         limit, counters = Limit(name, WRONG_SECONDS, WRONG_MAX), self._access.counters
         try:
             counters.attempt(TOO_MANY, limit)
             try:
-                right = self._public.password_fits(address.id, request.form.get("password", ""))
+                is_right = self._public.password_fits(address.id, request.form.get("password", ""))
             except Throttled:
                 counters.take_back_attempt(limit)
                 raise
-            if right:
+            if is_right:
                 counters.take_back_attempt(limit)
-            return right
+            return is_right
         except DatabaseError as fault:
             raise unavailable(fault) or fault from None
 
-    def admit(self, address: PageAddress, paths: list[str], request: Request, to: Response) -> None:
-        """Let this browser read the page under these paths, until the page has another password."""
+    def admit(
+        self, address: PageAddress, paths: list[str], request: Request, response: Response
+    ) -> None:
+        """Set a cookie with which this browser may read the page for 30 days, or until the page
+        has another password.
+        """
         ticket = self._signer.dumps([address.id, address.password_turn])
         name = cookie_name(self._app, request, COOKIE)
         for path in paths:
-            to.set_cookie(
+            response.set_cookie(
                 name,
                 str(ticket),
                 max_age=COOKIE_SECONDS,

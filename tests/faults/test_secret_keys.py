@@ -144,8 +144,8 @@ def test_what_was_signed_or_sealed_with_the_old_key_is_accepted(stored, settings
         assert tokens.unseal(box, "import") == {"a": 1}
         fresh = tokens.acknowledgement_token(8, "mail")
         fresh_leave = tokens.subscription_token(end, page, who, mark, now())
-    assert Copies(tmp_path, [NEW, SECRET_KEY]).find("page-1") == "a copy"
-    assert Copies(tmp_path, [NEW]).find("page-1") is None
+    assert Copies(tmp_path, [NEW, SECRET_KEY]).read("page-1") == "a copy"
+    assert Copies(tmp_path, [NEW]).read("page-1") is None
     with having(settings, NEW):
         assert tokens.read_acknowledgement(fresh).incident_id == 8
         assert tokens.read_subscription(end, fresh_leave, now()) is not None

@@ -32,7 +32,7 @@ def drawn(shown: PublicPage) -> PublicPage:
 
 def public(app: Flask, shown: PublicPage) -> str:
     context = PageContext(templates=app.jinja_env, static=static, up="", front="")
-    return front.page(shown, context).decode()
+    return front.front_page(shown, context).decode()
 
 
 @pytest.mark.parametrize("shown", [drawn(page()), drawn(with_text(TEXT))])

@@ -67,7 +67,7 @@ def test_it_has_one_script_and_no_style_of_its_own():
 
 def test_it_says_that_it_may_be_old_while_the_database_is_away():
     assert "as last known" not in read(make(a_page())).text
-    assert "as last known" in read(make(a_page(), away=True)).text
+    assert "as last known" in read(make(a_page(), stale=True)).text
     assert make(a_page()) == make(a_page(made_at=NOW.replace(year=2027))), "whenever it was read"
 
 
