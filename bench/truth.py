@@ -29,7 +29,7 @@ from app.checks.http.outcome import make_outcome
 from app.checks.http.trace import Trace
 from app.checks.outcome import GoodEvidence
 from app.engine.network import OwnNetwork
-from app.judge.verdict import NewResult, State, Step, advance
+from app.judge.verdict import Effect, NewResult, State, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict
 from tests.lab.heartbeats import STORIES
 from tests.lab.lab import Lab
@@ -196,7 +196,7 @@ def run_healthy(lab: Lab) -> bool:
                 verdict = Verdict.DOWN if failed else Verdict.UNKNOWN
             transition = advance(state, NewResult(1, at, verdict), DEFAULT_CONFIRMATIONS)
             state, at = transition.state, at + INTERVAL
-            opened += transition.step is Step.OPEN
+            opened += transition.effect is Effect.OPEN
     seconds = time.monotonic() - began
     print(f"{MONITORS * CHECKS_EACH:,} checks of {len(traces)} healthy targets in {seconds:.1f} s")
     print(f"  judged not up      {wrong:5}")

@@ -1,5 +1,5 @@
 """The judgement of pings and missed deadlines of a heartbeat (decision 18). The recorder stores it
-as a result, which ``verdict.step`` judges like any other.
+as a result, which ``verdict.judge_result`` judges like any other.
 
     ping        run                    fault                 next deadline
     ==========  =====================  ====================  =============
@@ -8,8 +8,9 @@ as a result, which ``verdict.step`` judges like any other.
     start       begins                 --                    --
     log         --                     --                    --
 
-Other faults: no ping by the deadline and the grace after it (``heartbeat_missed``), or a run that
-lasts too long (``heartbeat_overran``). A fault lasts until a success.
+``rid`` is the id of a run, which a job may send with its pings. Other faults: no success or failure
+by the deadline and the grace after it (``heartbeat_missed``), or a run that lasts too long
+(``heartbeat_overran``). A fault lasts until a success or another failure.
 
 While no web process runs, no ping can arrive: that time is added to each deadline, and a heartbeat
 that would have missed one is unknown. Pure: clock and stored state are arguments.
@@ -28,7 +29,7 @@ from app.rules.figures import span
 from app.rules.schedules import next_due
 from app.rules.time import zone_of
 
-MAX_RUNS = 50  # open at once: the oldest are dropped
+MAX_RUNS = 50  # open at once; the oldest are dropped
 MISSED = N_("No ping since %(since)s; one was due by %(due)s.")
 NONE_CAME = N_("No ping came; one was due by %(due)s.")
 FAILED = N_("It reported failure.")
@@ -46,8 +47,8 @@ class HeartbeatFault(NamedTuple):
 
 
 class OpenRun(NamedTuple):
-    """A run that has started. ``until``: when it has lasted too long, None for never, or once it
-    has.
+    """A run that has started. ``until``: when it will have lasted too long; None if it has no
+    limit, or has lasted too long already.
     """
 
     rid: str | None
@@ -57,7 +58,7 @@ class OpenRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatRules:
-    """``schedule``: lines of ``rules.schedules``; if it is empty, ``period`` applies."""
+    """``schedule``: lines of ``rules.schedules``; if empty, ``period`` applies."""
 
     period: timedelta
     grace: timedelta
@@ -71,9 +72,9 @@ class HeartbeatRules:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatState:
-    """``ended_at``: the last success or failure since watching began; ``expected_at``: the present
-    deadline, without grace. ``unknown_until``: a ping may have been lost, and nobody can tell
-    before then.
+    """``ended_at``: the last success or failure since watching began. ``expected_at``: the present
+    deadline, without grace. ``unknown_until``: a ping may have been lost, so the heartbeat is
+    unknown until then.
     """
 
     last_ping_at: datetime | None = None
@@ -88,7 +89,7 @@ class HeartbeatState:
         return min((run.started_at for run in self.runs), default=None)
 
     def verdict(self, now: datetime) -> Verdict | None:
-        """None: no ping that ends a run has come yet, and none was due."""
+        """The verdict; None for a pending heartbeat: no run has ended yet, and no ping was due."""
         if self.fault is not None:
             return Verdict.DOWN
         if self.unknown_until is not None and now < self.unknown_until:
@@ -96,7 +97,7 @@ class HeartbeatState:
         return None if self.ended_at is None else Verdict.UP
 
     def acts_at(self, rules: HeartbeatRules) -> datetime | None:
-        """When the next fault comes, or ``unknown_until`` is over, unless a ping comes before."""
+        """When, without a ping before, the next fault comes or ``unknown_until`` is over."""
         moments = [run.until for run in self.runs]
         if self.fault is None:
             moments += [self.unknown_until, _latest(rules, self.expected_at)]
@@ -106,7 +107,7 @@ class HeartbeatState:
 def after_ping(
     rules: HeartbeatRules, state: HeartbeatState, ping: ArrivedPing
 ) -> tuple[HeartbeatState, timedelta | None]:
-    """The state after a ping, and how long the run took that it ended."""
+    """The state after a ping, and how long the run took that the ping ended."""
     state = replace(state, last_ping_at=ping.at)
     if ping.kind is PingKind.LOG:
         return state, None
@@ -147,7 +148,7 @@ def after_time(rules: HeartbeatRules, state: HeartbeatState, now: datetime) -> H
 
 
 def after_change(rules: HeartbeatRules, state: HeartbeatState, now: datetime) -> HeartbeatState:
-    """The state after a change of the rules: by the new ones, nothing was missed before now."""
+    """The state after a change of the rules: by the new ones, no deadline was missed before now."""
     runs = tuple(
         run._replace(until=_run_until(rules, run, now)) if run.started_at <= now else run
         for run in state.runs
@@ -158,7 +159,7 @@ def after_change(rules: HeartbeatRules, state: HeartbeatState, now: datetime) ->
     return replace(state, runs=runs, expected_at=expected and max(expected, now))
 
 
-def watched_anew(rules: HeartbeatRules, state: HeartbeatState, now: datetime) -> HeartbeatState:
+def after_resume(rules: HeartbeatRules, state: HeartbeatState, now: datetime) -> HeartbeatState:
     """The state of a heartbeat that is resumed: pending, with a full period until the deadline."""
     return HeartbeatState(last_ping_at=state.last_ping_at, expected_at=rules.due_after(now))
 
@@ -166,22 +167,22 @@ def watched_anew(rules: HeartbeatRules, state: HeartbeatState, now: datetime) ->
 def after_absence(
     rules: HeartbeatRules, state: HeartbeatState, since: datetime, back: datetime
 ) -> HeartbeatState:
-    """The state after a time in which no web process ran, which is added to each deadline."""
-    away = back - since
+    """The state after the time in which no web process ran, which is added to each deadline."""
+    absence = back - since
     runs = tuple(
-        run if run.until is None else run._replace(until=max(run.until, since) + away)
+        run if run.until is None else run._replace(until=max(run.until, since) + absence)
         for run in state.runs
     )
     latest = _latest(rules, state.expected_at)
     if state.fault is not None or state.expected_at is None or latest is None:
         return replace(state, runs=runs)
-    expected = max(state.expected_at + away, back)
-    lost = latest <= back
+    expected = max(state.expected_at + absence, back)
+    may_be_lost = latest <= back
     return replace(
         state,
         runs=runs,
         expected_at=expected,
-        unknown_until=expected + rules.grace if lost else state.unknown_until,
+        unknown_until=expected + rules.grace if may_be_lost else state.unknown_until,
     )
 
 

@@ -1,31 +1,31 @@
 """The judgement of late results, which the recorder carries out.
 
-Each result is judged when it is recorded (``verdict.step``). For a result that arrives after newer
-ones, there are three cases:
+Each result is judged when it is recorded (``verdict.judge_result``). A result that arrives
+after newer ones is one of these:
 
 - Out of order: newer results of other places were judged, but it is the newest of its place and has
-  a vote (an agent brings it seconds later). If it may change later judgements
-  (``is_out_of_order``), the results of some time are judged again in their order (``in_order``):
-  the state, and the start of a failure or of a recovery, are as if it had arrived in time.
-  Incidents that people were alerted to stay: an open one keeps its start, and an ended one is not
-  changed. No incident opens for an outage that is over by now.
-- Late: it has no vote any more (it is older than ``verdict.vote_lasts``, or from before a pause or
-  a change of rule, places or check), or a newer one of its place was judged. An agent that was cut
-  off brings the results of hours. ``app/engine/recorder/late.py`` stores them, sums their time
-  again, and corrects the gaps of incidents in which nothing was watched. They change no state, end
-  no incident and alert nobody. Then ``app/engine/recorder/found_late.py`` judges the stored results
-  around them in their order, by ``Replay``: outages outside the stored incidents are stored as
-  incidents that have ended.
-- Dropped: an agent made it by fields of the monitor that had been changed, or cannot have made it
-  at its time, or it is stored already (``app/stores/local/agent_results.py``, which sorts what
-  agents bring).
+  a vote (an agent brings it seconds later). If it may change the later judgements
+  (``is_out_of_order``), the results since then are judged again in their order (``in_order``): the
+  state, and the start of a failure or of a recovery, are as if it had arrived in time. Incidents
+  stay as people know them: an open one keeps its start, and an ended one is not changed. No
+  incident opens for an outage that has ended by now.
+- Late: it has no vote any more (it is older than ``verdict.vote_valid_for``, or from before a pause
+  or a change of rule, places or check), or a newer one of its place was judged. An agent that was
+  cut off brings the results of hours. ``app/engine/recorder/late.py`` stores them, sums their hours
+  again, and removes the time that they watched from the gaps of incidents. They change no state,
+  end no incident and alert nobody. Then ``app/engine/recorder/found_late.py`` judges the stored
+  results around them in their order, by ``Replay``: outages outside the stored incidents are stored
+  as incidents that have ended.
+- Dropped: the monitor's fields had been changed before the agent made the check, or the agent
+  cannot have made it at its time, or it is stored already (``app/stores/local/agent_results.py``,
+  which sorts the results of agents).
 
-A checker's own result that comes after a newer one of its place is stored, and changes nothing,
-unless it shows that the clock was set back (``verdict.MAX_OUTDATED``).
+A checker's result that comes after a newer one of its place is stored, and changes nothing, unless
+it shows that the clock was set back (``verdict.MAX_OUTDATED``).
 
 Time without results: an incident goes on, with a gap, and a failure that is being confirmed is
-dropped. An outage that only late results show ends where the last of them stops counting
-(``Rules.longest_gap``).
+dropped. An outage that only late results show ends when the last of them stops counting
+(``Rules.longest_gap`` is None).
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from app.judge.verdict import (
     MIN_COVER_S,
     NO_PARENTS,
     Decision,
+    Effect,
     NewResult,
     Parents,
     PastResult,
@@ -47,11 +48,10 @@ from app.judge.verdict import (
     Situation,
     Stage,
     State,
-    Step,
     after_gap,
     cleared,
     has_outage,
-    step,
+    judge_result,
 )
 from app.records import GOOD_VERDICTS, Verdict
 from app.rules.time import from_ms
@@ -59,13 +59,13 @@ from app.rules.time import from_ms
 TimeSpan = tuple[datetime, datetime]
 MIN_COVER = timedelta(seconds=MIN_COVER_S)
 FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
-BehindSpan = tuple[int, TimeSpan]  # a parent, and the time behind it
-ParentsAt = Callable[[datetime], Parents]  # what a monitor was reached through, by the time
+BehindSpan = tuple[int, TimeSpan]  # the id of a parent, and a time behind it
+ParentsAt = Callable[[datetime], Parents]  # the parents of a monitor at a time
 
 
-def hidden_within(spans: Sequence[BehindSpan], otherwise: Parents) -> ParentsAt:
-    """The parents of a monitor by the outages of each (its id, and the time): within one, it
-    fails. ``otherwise``: at all other times.
+def parents_by_outages(spans: Sequence[BehindSpan], otherwise: Parents) -> ParentsAt:
+    """The parents of a monitor by time: within one of the ``spans``, the outages of its parents,
+    that parent fails. ``otherwise``: the parents at all other times.
     """
 
     def parents_at(at: datetime) -> Parents:
@@ -79,7 +79,7 @@ def hidden_within(spans: Sequence[BehindSpan], otherwise: Parents) -> ParentsAt:
 
 @dataclass(frozen=True, slots=True)
 class BlockedSpan:
-    """A time in which no outage is found: of a stored incident, or of a ``pause`` of the monitor.
+    """The time of a stored incident, or of a ``pause`` of the monitor: no outage is found in it.
     Results from before a pause have no vote after it. ``ended_at`` is None while the incident is
     open.
     """
@@ -91,12 +91,12 @@ class BlockedSpan:
 
 
 class Replay:
-    """Judge stored results in their order; ``outages`` are the ended ones that they show, without
-    the time of ``incidents`` (in order).
+    """Judges stored results in their order. ``outages``: the outages that they show and that have
+    ended, without the time of the ``incidents`` (in order).
 
-    ``covers``: how long a result counts if it has no ``covers_ms`` of its own. ``since``: results
-    before it only vote. ``state``: the monitor's at ``since``. ``covered_until``: when the results
-    before ``since`` stop counting. ``parents_at``: what the monitor was reached through.
+    ``covers``: how long a result counts if its ``covers_ms`` is None. ``since``: earlier results
+    only vote. ``state``: the monitor's state at ``since``. ``covered_until``: when the results
+    before ``since`` stop counting.
     """
 
     def __init__(
@@ -116,20 +116,22 @@ class Replay:
         self._last: datetime | None = None  # the start of the last check
         self._covered_until = covered_until
         self.situation = Situation(state)
-        self.first: datetime | None = None  # the start of the first check that did not only vote
-        self.decision: Decision | None = None  # the last one
+        # The time of the first decision of which the state was kept
+        self.first: datetime | None = None
+        self.decision: Decision | None = None  # the last of these
         self.outages: list[TimeSpan] = []
         self._behind: list[BehindSpan] = []
-        self.behind_since = since  # of a state that is behind another one
+        self.behind_since = since  # if the state is BEHIND
 
     def judge(self, checks: Iterable[PastResult]) -> None:
-        """Judge these results, which are in order and later than those before."""
+        """Judge these results, which are in order and later than all earlier ones."""
         for result in checks:
             covers = self._covers
             if result.covers_ms is not None:
                 covers = timedelta(milliseconds=result.covers_ms)
-            # Others count for their moment alone: made while paused, on request in a place that
-            # does not watch, without places, or just before a pause or the loss of the place.
+            # Results with less cover do not count: they were made while paused, on request in a
+            # place that does not check the monitor, or just before a pause or the loss of the
+            # place.
             if covers > MIN_COVER:
                 at = from_ms(result.at_ms)
                 check = NewResult(
@@ -146,20 +148,20 @@ class Replay:
         return self.situation.state.stage is Stage.CLEAR
 
     @property
-    def down_since(self) -> datetime | None:
-        """Since when an outage lasts that shows no sign of a recovery yet."""
+    def unrecovered_since(self) -> datetime | None:
+        """The start of an outage that goes on, if no recovery has begun."""
         state = self.situation.state
-        return state.started_at if state.stage is Stage.OPEN else None
+        return state.down_since if state.stage is Stage.OPEN else None
 
     def all_outages(self) -> Sequence[TimeSpan]:
-        """All outages; one that has not ended lasts until the last result stops counting."""
+        """All outages. One that goes on ends when the last result stops counting."""
         if self._covered_until is not None:
             self._start_incidents(self._covered_until)
             self._end(self._covered_until)
         return self.outages
 
     def all_behind(self) -> Sequence[BehindSpan]:
-        """The times in which it was unreachable because of a parent."""
+        """The times in which the monitor was unreachable because of a parent."""
         self.all_outages()
         return self._behind
 
@@ -169,15 +171,15 @@ class Replay:
         self._last = check.at
         self._covered_until = max(self._covered_until or check.at, check.at + covers)
         situation = self.situation
-        decision = step(self._rules, situation, check)
+        decision = judge_result(self._rules, situation, check)
         if check.at < self._since or check.at < self._incident_until:
-            self.situation = Situation(situation.state, decision.after.votes)  # it only votes
+            self.situation = Situation(situation.state, decision.situation.votes)  # it only votes
             return
-        self._leave(situation.state, decision.after.state, decision.at)
-        self.situation = decision.after
+        self._note_behind(situation.state, decision.situation.state, decision.at)
+        self.situation = decision.situation
         self.first, self.decision = self.first or decision.at, decision
-        if decision.step is Step.END and situation.state.started_at and decision.moment:
-            self._add(situation.state.started_at, decision.moment)
+        if decision.effect is Effect.END and situation.state.down_since and decision.moment:
+            self._add_outage(situation.state.down_since, decision.moment)
 
     def _pass_time(self, until: datetime) -> None:
         """Apply the effect of a gap in the results that ends at ``until``."""
@@ -186,11 +188,11 @@ class Replay:
             if self._covered_until is not None and self._covered_until < until:
                 self._end(self._covered_until)
         elif self._last is not None and until - self._last > gap:
-            self._set(after_gap(self.situation.state))
+            self._set_state(after_gap(self.situation.state))
 
     def _start_incidents(self, until: datetime) -> None:
-        """At the start of each stored incident before ``until``, end the outage that goes on: the
-        incident has the rest of it.
+        """At the start of each stored incident before ``until``, end the outage that goes on: from
+        then on the incident has it.
         """
         while self._incidents and self._incidents[0].started_at <= until:
             incident = self._incidents.pop(0)
@@ -199,55 +201,60 @@ class Replay:
             state = self.situation.state
             if state.failing_since and not incident.by_hand:
                 # The checks that opened the incident confirm the failures before them.
-                self._set(replace(state, started_at=state.failing_since))
+                self._set_state(replace(state, down_since=state.failing_since))
             self._end(incident.started_at, recovered=False)
             self._incident_until = max(self._incident_until, incident.ended_at or FAR_FUTURE)
             if incident.pause:
                 self.situation = Situation(self.situation.state)
-                since = dict.fromkeys(self._rules.places_since, incident.ended_at or FAR_FUTURE)
+                resumed_at = incident.ended_at or FAR_FUTURE
+                since = dict.fromkeys(self._rules.places_since, resumed_at)
                 self._rules = replace(self._rules, places_since=since)
 
     def _end(self, at: datetime, *, recovered: bool = True) -> None:
-        """``recovered``: a recovery that has begun counts without being confirmed."""
+        """Return to CLEAR at a time. ``recovered``: an outage ends with its unconfirmed recovery,
+        if one has begun.
+        """
         state = self.situation.state
-        if state.started_at:
+        if state.down_since:
             since = state.recovering_since if recovered else None
-            self._add(state.started_at, since or at)
-        self._leave(state, cleared(state), at)
-        self._set(cleared(state))
+            self._add_outage(state.down_since, since or at)
+        self._note_behind(state, cleared(state), at)
+        self._set_state(cleared(state))
 
-    def _leave(self, previous: State, after: State, at: datetime) -> None:
-        """Note since when it is behind another one, and for how long it was."""
-        if previous.behind == after.behind:
+    def _note_behind(self, previous: State, new: State, at: datetime) -> None:
+        """Note the times at which the monitor begins and ceases to be behind a parent."""
+        if previous.behind == new.behind:
             return
-        since = previous.failing_since or after.failing_since or at
+        since = previous.failing_since or new.failing_since or at
         if previous.behind is not None and self.behind_since < since:
             self._behind.append((previous.behind, (self.behind_since, since)))
         self.behind_since = since
 
-    def _set(self, state: State) -> None:
+    def _set_state(self, state: State) -> None:
         self.situation = Situation(state, self.situation.votes)
 
-    def _add(self, start: datetime, end: datetime) -> None:
+    def _add_outage(self, start: datetime, end: datetime) -> None:
         if start < end:
             self.outages.append((start, end))
 
 
 def margin(rules: Rules, covers: timedelta) -> timedelta:
-    """For how long before and after a result the monitor's verdict may depend on it: its vote
-    counts for some time, and it takes several checks to confirm a failure.
+    """The time before and after a result in which the monitor's verdict may depend on it: its vote
+    counts for some time, and several checks confirm a failure.
     """
-    return rules.stale_after + (rules.confirmations + 1) * covers
+    return rules.vote_valid_for + (rules.confirmations + 1) * covers
 
 
 # --- Results that are out of order
 
 
 def is_out_of_order(situation: Situation, check: NewResult, decision: Decision) -> bool:
-    """Whether newer results of other places were judged, and this one may change what they led to.
+    """Whether newer results of other places were judged, and this check may change the state that
+    they led to.
 
-    Mostly its verdict is the previous one of its place, and nothing has changed since: then it does
-    only if the ``decision`` on it as the newest of all changes the state.
+    Usually its verdict is the previous one of its place, and nothing has changed since. Then the
+    check is out of order only if its ``decision``, made as if it were the newest, changes the
+    state.
     """
     others = (vote.at for place, vote in situation.votes.items() if place != check.place)
     if check.at >= max(others, default=check.at) or check.verdict is Verdict.UNKNOWN:
@@ -264,7 +271,7 @@ def is_out_of_order(situation: Situation, check: NewResult, decision: Decision) 
         return True
     if (previous.verdict in GOOD_VERDICTS) != good:
         return True
-    return _progress(decision.after.state) != _progress(state)
+    return _progress(decision.situation.state) != _progress(state)
 
 
 def in_order(
@@ -277,10 +284,9 @@ def in_order(
     since: datetime,
     parents_at: ParentsAt = lambda _at: NO_PARENTS,
 ) -> Decision:
-    """The decision on a result that ``is_out_of_order``. ``as_newest``: the decision on it as the
-    newest of all. ``checks`` are the stored results (in order), this one among them, that have a
-    vote at ``since`` or later. Results from before ``since`` do not matter, or are of another
-    incident or another rule. ``parents_at``: what the monitor was reached through.
+    """The decision on a result that ``is_out_of_order``. ``as_newest``: the decision on it as if it
+    were the newest. ``checks``: the stored results (in order), with this one, that have a vote at
+    ``since`` or later. Earlier results do not matter, or belong to another incident or rule.
     """
     state = situation.state
     if state.failing_since is not None and state.failing_since < since:
@@ -292,17 +298,17 @@ def in_order(
     new = replay.situation.state
     if new.status_since == replay.first and new.verdict is state.verdict:
         new = replace(new, status_since=state.status_since)  # it changed before ``since``
-    if state.started_at and new.started_at:
-        new = replace(new, started_at=state.started_at)
+    if state.down_since and new.down_since:
+        new = replace(new, down_since=state.down_since)
     elif new.stage is Stage.RECOVERING:
         new = cleared(new)  # nobody is alerted to an outage that is over
-    next_step, moment = _difference(state, new, replay.outages)
+    next_effect, moment = _difference(state, new, replay.outages)
     changed = _progress(state) != _progress(new)
     confirms = new.stage in (Stage.CONFIRMING, Stage.RECOVERING)
     return replace(
         replay.decision,
-        after=Situation(new, as_newest.after.votes),
-        step=next_step,
+        situation=Situation(new, as_newest.situation.votes),
+        effect=next_effect,
         moment=moment,
         counted=changed or replay.decision.unconfirmed,
         shown=True,
@@ -312,14 +318,14 @@ def in_order(
 
 
 def _state_at(since: datetime, state: State) -> State:
-    """The state at an earlier time, as far as the present state shows it."""
+    """The state at an earlier time, as far as it can be told from the present state."""
     is_unchanged = state.status_since is not None and state.status_since <= since
     recovering = state.recovering_since
     return State(
         verdict=state.verdict if is_unchanged else None,
         status_since=state.status_since if is_unchanged else None,
         recovering_since=recovering if recovering and recovering < since else None,
-        started_at=state.started_at,
+        down_since=state.down_since,
         by_hand=state.by_hand,
         slow_since=state.slow_since,
     )
@@ -328,7 +334,7 @@ def _state_at(since: datetime, state: State) -> State:
 def _not_before(
     since: datetime, checks: Iterable[PastResult], check: NewResult
 ) -> Iterator[PastResult]:
-    """The checks, where the one of ``check`` is moved to ``since`` if it was made before."""
+    """The checks; ``check`` is moved to ``since`` if it was made earlier."""
     key = check.place, round(check.at.timestamp() * 1000)
     first_ms = ceil(since.timestamp() * 1000)
     for result in checks:
@@ -338,17 +344,17 @@ def _not_before(
 
 def _difference(
     state: State, new: State, outages: Sequence[TimeSpan]
-) -> tuple[Step, datetime | None]:
-    """The step from a state to a new one, and its moment."""
+) -> tuple[Effect, datetime | None]:
+    """The effect of a change from a state to a new one, and its moment."""
     if has_outage(new) and not has_outage(state):
-        return Step.OPEN, new.started_at
+        return Effect.OPEN, new.down_since
     if has_outage(state) and not has_outage(new):
-        return Step.END, outages[0][1] if outages else state.started_at
+        return Effect.END, outages[0][1] if outages else state.down_since
     if new.stage is Stage.CONFIRMING and _progress(new) != _progress(state):
-        return Step.CONFIRM, None
+        return Effect.CONFIRM, None
     if state.stage is Stage.CONFIRMING and new.stage is Stage.CLEAR:
-        return Step.CANCEL, None
-    return Step.NONE, None
+        return Effect.CANCEL, None
+    return Effect.NONE, None
 
 
-_progress = attrgetter("failing_since", "failures", "recovering_since", "started_at", "behind")
+_progress = attrgetter("failing_since", "failures", "recovering_since", "down_since", "behind")

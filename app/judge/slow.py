@@ -1,9 +1,9 @@
 """Is a monitor slow for so long that people are alerted? (decision 19)
 
-``SlowWindows`` takes the results of a monitor in their order. Each place has the median of its
-response times in the last minutes (``SlowRules``): of its good checks outside of maintenance, once
-there are ``MIN_CHECKS``. It votes slow if the median is above the limit, and the monitor's rule
-decides over these votes as it does over failures.
+``SlowWindows`` takes the results of a monitor in their order. Each place votes by the median
+response time of its good checks outside of maintenance in the last minutes (``SlowRules``), if
+there are ``MIN_CHECKS``: it votes slow if the median is above the limit. The monitor's rule decides
+over these votes as it does over failures.
 
     ============  ===================================  =============================
     incident      the places are slow                  they are not
@@ -12,14 +12,15 @@ decides over these votes as it does over failures.
     degraded      --                                   ends at the second such check
     ============  ===================================  =============================
 
-It starts with the check from which on slow ones outnumber the others by the most, and ends at the
-first of the two checks. From the end of an incident on, the whole window and ``MIN_CHECKS`` come
-before the next one opens. Otherwise a monitor whose median lies at its limit would alert with each
-check, and one that is slow after an outage 10 s after the message of its end.
+An incident starts with the check from which on slow checks outnumber the others by the most, and
+ends at the first of the two checks. After the end of an incident, a whole window and ``MIN_CHECKS``
+must pass before the next one opens. Otherwise a monitor whose median lies at its limit would alert
+with each check, and a monitor that is slow after an outage would alert 10 s after the message of
+its end.
 
-A fast check opens nothing, so the recorder's fast path (``steady``) need not look at the minutes
-before. Failures are not looked at here: a degraded incident becomes one that is down by
-``verdict.advance``, and then ends as any other does.
+A fast check opens nothing, so the recorder's fast path (``steady``) need not read earlier checks.
+Failures are not judged here: ``verdict.advance`` turns a degraded incident into one that is down,
+which then ends as any other does.
 """
 
 from __future__ import annotations
@@ -33,22 +34,23 @@ from statistics import median
 from typing import NamedTuple
 
 from app.i18n import N_, _
-from app.judge.verdict import SAME_ROUND, PastResult, Step, Vote, decide
+from app.judge.verdict import SAME_ROUND, Effect, PastResult, Vote, verdict_of_votes
 from app.records import GOOD_VERDICTS, PHASES, Verdict
 from app.rules.figures import in_one_unit
 from app.rules.time import from_ms, to_ms
 
-MIN_CHECKS = 3  # whose median counts
-MIN_GROWTH = 0.2  # of a phase, as a part of the whole response time, to be named as the cause
+MIN_CHECKS = 3  # with fewer, a place has no vote
+# A phase is the cause if it grew by at least this part of the whole response time.
+MIN_GROWTH = 0.2
 _SAME_ROUND_MS = SAME_ROUND // timedelta(milliseconds=1)
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class SlowRules:
-    """``limit``: the response time in ms above which a check is slow. ``window``: the time in ms
-    whose checks count. ``since``: earlier results are of another target. ``places``: those that
-    check the monitor; empty for a heartbeat, which has none.
+    """``limit``: the response time in ms above which a check is slow. ``window``: for how long a
+    check counts, in ms. ``since``: earlier results are of another target. ``places``: the ids of
+    those that check the monitor; empty for a heartbeat.
     """
 
     limit: int
@@ -59,7 +61,7 @@ class SlowRules:
 
     @property
     def reach(self) -> timedelta:
-        """How far back the results lie that are needed to judge one."""
+        """For how long before a check results are needed to judge it."""
         return timedelta(milliseconds=2 * self.window)
 
     def counts(self, check: PastResult) -> bool:
@@ -73,12 +75,12 @@ class SlowRules:
         )
 
 
-class SlowStep(NamedTuple):
-    """``step``: OPEN or END, at ``moment``; or NONE. ``recheck``: the next check comes after
+class SlowDecision(NamedTuple):
+    """``effect``: OPEN or END, at ``moment``; or NONE. ``recheck``: the next check comes after
     CONFIRM_SECONDS, because it may end the incident.
     """
 
-    step: Step = Step.NONE
+    effect: Effect = Effect.NONE
     moment: datetime | None = None
     recheck: bool = False
 
@@ -107,14 +109,14 @@ class _Window:
 
 
 class SlowWindows:
-    """Takes results in their order, and says what the newest of them leads to (``step``)."""
+    """Takes results in their order, and judges the newest of them (``judge_newest``)."""
 
     def __init__(self, rules: SlowRules) -> None:
         self._rules = rules
         self._windows: dict[int, _Window] = {}
-        self._newest: PastResult | None = None  # of those that count
-        self._verdict = Verdict.UNKNOWN  # DOWN stands for slow; UNKNOWN: too few checks
-        self._fast_since: int | None = None  # the first of the checks in a row that are not slow
+        self._newest: PastResult | None = None  # the newest one that counts
+        self._verdict = Verdict.UNKNOWN  # DOWN: slow; UNKNOWN: too few checks
+        self._fast_since: int | None = None  # the time (ms) since which the places are not slow
 
     def add(self, check: PastResult) -> None:
         if not self._rules.counts(check):
@@ -123,30 +125,30 @@ class SlowWindows:
         self._windows.setdefault(check.place, _Window()).add(check)
         for window in self._windows.values():
             window.drop_until(check.at_ms - self._rules.window)
-        self._verdict = decide([*self._votes(check.at_ms)], self._rules.location_rule)
+        self._verdict = verdict_of_votes([*self._votes(check.at_ms)], self._rules.location_rule)
         if self._verdict is Verdict.DOWN:
             self._fast_since = None
         elif self._verdict is Verdict.UP and self._fast_since is None:
             self._fast_since = check.at_ms
 
-    def step(
+    def judge_newest(
         self, open_since: datetime | None, ended_at: datetime | None, *, conclusive: bool = False
-    ) -> SlowStep:
-        """``open_since``: the start of the degraded incident that is open. ``ended_at``: the end of
-        the last incident. ``conclusive``: no second check follows to confirm an end.
+    ) -> SlowDecision:
+        """``open_since``: the start of the open degraded incident. ``ended_at``: the end of the
+        last incident. ``conclusive``: one check is enough to end the incident.
         """
         newest, fast_since = self._newest, self._fast_since
         if newest is None or self._verdict is Verdict.UNKNOWN:
-            return SlowStep()
+            return SlowDecision()
         if open_since is None:
             return self._opened(newest, ended_at or _LONG_AGO)
         if self._verdict is Verdict.DOWN or fast_since is None:
-            return SlowStep()
+            return SlowDecision()
         if not conclusive and newest.at_ms - fast_since < _SAME_ROUND_MS:
-            return SlowStep(recheck=True)
+            return SlowDecision(recheck=True)
         # If the limit was changed, earlier checks may have been fast all the time.
         since = from_ms(fast_since)
-        return SlowStep(Step.END, since if since > open_since else from_ms(newest.at_ms))
+        return SlowDecision(Effect.END, since if since > open_since else from_ms(newest.at_ms))
 
     def slow_checks(self) -> Sequence[PastResult]:
         """The checks in the windows of the places that are slow, in order."""
@@ -168,29 +170,29 @@ class SlowWindows:
             if is_slow is not None:
                 yield Vote(place, from_ms(at_ms), Verdict.DOWN if is_slow else Verdict.UP)
 
-    def _opened(self, newest: PastResult, ended_at: datetime) -> SlowStep:
+    def _opened(self, newest: PastResult, ended_at: datetime) -> SlowDecision:
         is_slow = (newest.response_time or 0) > self._rules.limit
         if self._verdict is not Verdict.DOWN or not is_slow:
-            return SlowStep()
+            return SlowDecision()
         ended_ms = to_ms(ended_at)
         is_same_target = ended_at >= self._rules.since
         if is_same_target and newest.at_ms - ended_ms < self._rules.window:
-            return SlowStep()  # the minutes begin anew with the end of an incident
+            return SlowDecision()  # the last incident ended less than a window ago
         since = [check for check in self.slow_checks() if check.at_ms >= ended_ms]
         places = {check.place for check in self.slow_checks()}
         if any(sum(check.place == place for check in since) < MIN_CHECKS for place in places):
-            return SlowStep()
-        return SlowStep(Step.OPEN, from_ms(self._began(since)))
+            return SlowDecision()
+        return SlowDecision(Effect.OPEN, from_ms(self._start_ms(since)))
 
-    def _began(self, checks: Sequence[PastResult]) -> int:
-        """The check from which on slow ones outnumber the others by the most."""
+    def _start_ms(self, checks: Sequence[PastResult]) -> int:
+        """The time of the check from which on slow ones outnumber the others by the most."""
         largest_lead = lead = 0
-        began = checks[-1].at_ms
+        start_ms = checks[-1].at_ms
         for check in reversed(checks):
             lead += 1 if (check.response_time or 0) > self._rules.limit else -1
             if lead >= largest_lead:
-                largest_lead, began = lead, check.at_ms
-        return began
+                largest_lead, start_ms = lead, check.at_ms
+        return start_ms
 
 
 def spans(rules: SlowRules, checks: Iterable[PastResult]) -> list[tuple[datetime, datetime | None]]:
@@ -200,12 +202,12 @@ def spans(rules: SlowRules, checks: Iterable[PastResult]) -> list[tuple[datetime
     ended_at: datetime | None = None
     for check in checks:
         windows.add(check)
-        after = windows.step(open_since, ended_at)
-        if after.step is Step.OPEN and after.moment:
-            open_since = after.moment
+        decision = windows.judge_newest(open_since, ended_at)
+        if decision.effect is Effect.OPEN and decision.moment:
+            open_since = decision.moment
             incidents.append((open_since, None))
-        elif after.step is Step.END and open_since:
-            ended_at = after.moment
+        elif decision.effect is Effect.END and open_since:
+            ended_at = decision.moment
             incidents[-1] = (open_since, ended_at)
             open_since = None
     return incidents
@@ -213,8 +215,8 @@ def spans(rules: SlowRules, checks: Iterable[PastResult]) -> list[tuple[datetime
 
 # --- The cause
 
-# The phases that may take longer than before. The answer of a ping or of a name server has no first
-# byte.
+# A sentence for each phase that may take longer than before. The answer of a ping or of a name
+# server has no first byte (``_ANSWER``).
 _PARTS = {
     "dns": N_("The DNS lookup takes %(now)s, %(before)s."),
     "connect": N_("Connecting takes %(now)s, %(before)s."),
@@ -230,8 +232,8 @@ _IN_WEEK, _EARLIER = N_("up from %(time)s in the week before"), N_("up from %(ti
 
 
 class Usual(NamedTuple):
-    """The usual times before, in ms, by phase; ``response_time`` is the whole. ``in_week``: in the
-    week before, not only in the checks just before.
+    """The usual times before the slow checks, in ms; ``response_time`` is the sum of the phases.
+    ``in_week``: those of the week before, not only of the last checks before.
     """
 
     response_time: int | None
@@ -247,7 +249,7 @@ def cause_of(checks: Sequence[PastResult], usual: Usual | None, limit: int) -> s
         return _(_ALONE, now=whole, limit=highest)
     name, now, before = _grown(checks, total, usual)
     if now - before < MIN_GROWTH * total:
-        # Not "as before": failures may have hidden that it was fast.
+        # The sentence compares nothing: failures may have hidden that it was fast.
         return _(_ALONE, now=whole, limit=highest)
     whole, highest, part, earlier = in_one_unit(total, limit, now, before)
     when = _(_IN_WEEK if usual.in_week else _EARLIER, time=earlier)
@@ -258,8 +260,8 @@ def cause_of(checks: Sequence[PastResult], usual: Usual | None, limit: int) -> s
 
 
 def _grown(checks: Sequence[PastResult], total: int, usual: Usual) -> tuple[str, int, int]:
-    """The sentence for the phase that grew most, its time now and before."""
-    spent = map(_middle, zip(*(check.phases for check in checks), strict=True))
+    """The sentence for the phase that grew most, and its times now and before."""
+    spent = map(_median, zip(*(check.phases for check in checks), strict=True))
     by_phase = zip(PHASES, spent, strict=True)
     measured = {phase: ms for phase, ms in by_phase if ms is not None}
     if not measured:
@@ -270,6 +272,6 @@ def _grown(checks: Sequence[PastResult], total: int, usual: Usual) -> tuple[str,
     return sentence, measured[phase], usual.phases.get(phase) or 0
 
 
-def _middle(times: Sequence[int | None]) -> int | None:
+def _median(times: Sequence[int | None]) -> int | None:
     measured = [time for time in times if time is not None]
     return round(median(measured)) if measured else None

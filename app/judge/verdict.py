@@ -1,28 +1,30 @@
-"""When is a monitor down? ``step`` judges each result of one of its places.
+"""When is a monitor down? ``judge_result`` judges each result of one of its places.
 
 The verdict of a single check (``up``, ``down``, ``degraded``: slow, or ``unknown``) is made in
 ``app/checks/``. Here:
 
-1. Each place votes with its newest result, unless that is too old (``valid_votes``, ``vote_lasts``)
-   or ``unknown``. The monitor's rule makes one verdict of the votes (``decide``): ``down`` if
-   enough places see a failure. Else ``degraded``, if a vote is, or if a failure that too few places
-   see has lasted through all confirmations. Else ``up``.
+1. Each place votes with its newest result, unless that result is ``unknown`` or too old
+   (``valid_votes``, ``vote_valid_for``). The monitor's rule makes one verdict of the votes
+   (``verdict_of_votes``): ``down`` if enough places see a failure; else ``degraded`` if a vote is
+   ``degraded``, or if too few places see a failure that has lasted through all confirmations; else
+   ``up``. Without a vote it is ``unknown``.
 2. If several places repeat a check at once, one counts for all (``_is_counted``).
 3. The state machine runs over the verdicts that count (``advance``).
 
-``replay.py`` judges the results that come after newer ones of other places. When a monitor's rule
-or places change, the newest results of its places are judged again (``revote``). A monitor of which
-no result counts any more, or whose places are all silent, becomes unknown without a result
-(``app/engine/silence.py``, ``show_unknown`` in ``app/engine/recorder/monitors.py``).
+``replay.py`` judges the results that arrive after newer ones of other places. When a monitor's rule
+or places change, its votes are judged again (``judge_votes``). A monitor becomes unknown without a
+result if no result counts any more, or if all its places are silent (``app/engine/silence.py``,
+``show_unknown`` in ``app/engine/recorder/monitors.py``).
 
-The stages of a monitor (``Stage``):
+The stages of a monitor (``Stage``). Pages show CONFIRMING as "failing", and BEHIND as
+"unreachable":
 
     CLEAR        no outage: nothing fails, it is slow or unknown, or no check has been made yet
-    CONFIRMING   a check failed; it is repeated before anybody is alerted
+    CONFIRMING   a check failed; it is repeated before an incident opens
     OPEN         an incident is open
     RECOVERING   an incident is open and a check was good; it is repeated before the incident ends
     BY_HAND      a person reported an incident; checks neither end it nor open another beside it
-    BEHIND       it fails, and so does a monitor that it is reached through (``depends_on``)
+    BEHIND       it fails, and so does a parent, a monitor that it is reached through (depends_on)
 
 The next stage, by the verdict. Failing is ``down``, good is ``up`` or ``degraded``; ``n`` is the
 monitor's ``confirmations``:
@@ -38,34 +40,35 @@ monitor's ``confirmations``:
     BEHIND        as CLEAR                       CLEAR                           CLEAR
     ============  =============================  ==============================  ========
 
-The second good check ends an incident; its ``ended_at`` is the time of the first. The reports of a
+The second good check ends an incident; its ``ended_at`` is the time of the first. The results of a
 heartbeat are conclusive: its first failure opens an incident, whatever ``n`` is, and its first
-success ends it. ``unknown`` neither confirms nor cancels nor ends anything but BEHIND. It also does
-not bring the next check forward: a target that policy forbids would otherwise be checked every few
-seconds for ever.
+success ends it. ``unknown`` neither confirms, cancels nor ends anything but BEHIND. It also does
+not bring the next check forward: otherwise a target that the policy forbids would be checked every
+few seconds for ever.
 
-A monitor that is reached through others (``Parents``) becomes BEHIND instead of CONFIRMING or OPEN
-while one of them is down, or its failure or recovery is not confirmed. One that fails first stays
-CONFIRMING, also with ``n = 0``, until its parents have been checked (``awaited``). When they are
-good again, its failure is confirmed from its beginning, and its incident starts after theirs.
+A monitor with parents (``Parents``) becomes BEHIND instead of CONFIRMING or OPEN while a parent is
+down, or the failure or recovery of a parent is not confirmed. If the monitor fails before its
+parents, it stays CONFIRMING until they have been checked (``Parents.awaited``), also if ``n`` is 0.
+When the parents are good again, the confirmation of its failure starts again, and its incident
+starts after the end of theirs.
 
 Maintenance: checks continue, but no incident opens and no alert is sent.
 
-- A failure that is being confirmed when maintenance begins is dropped. Failing checks in
-  maintenance start nothing. So an outage that lasts past the end is confirmed again, and its
-  incident starts with the first failing check after the end: a service that comes back a few
-  seconds late after a planned stop alerts nobody.
-- An incident that was open before stays open. Its recovery is followed, but ends it only with the
-  first good check after the maintenance (``ended_at`` is then still the first good check of the
-  recovery): people who were alerted to the outage hear of its end, but not during maintenance.
+- A failure that is being confirmed is dropped at the first failing check in maintenance. Failing
+  checks in maintenance start nothing. Therefore an outage that outlasts the maintenance is
+  confirmed again, and its incident starts with the first failing check after the end: a service
+  that comes back a few seconds late after a planned stop alerts nobody.
+- An incident that was open before stays open. If it recovers in maintenance, it ends with the first
+  good check after the maintenance, and its ``ended_at`` is the first good check of the recovery:
+  people who were alerted to the outage are notified of its end, but not during maintenance.
 
 Closing an incident by hand leads to CLEAR: if checks still fail, they are confirmed again and a
 new incident opens. Pausing leads to CLEAR too; a check on request while paused changes nothing.
 
-A checker's result older than the newest one judged of its place (of a slow check, after "check
-now") changes nothing; ``replay`` says how an agent's counts. If it is older by more than
-``MAX_OUTDATED``, the clock was set back, and the result counts: otherwise no failure would be
-noticed until the clock catches up.
+A result that is older than the newest judged one of its place is outdated and changes nothing. A
+checker brings one if a slow check ends after a "check now"; ``replay`` says how those of agents
+count. If it is older by more than ``MAX_OUTDATED``, the clock was set back, and the result counts:
+otherwise no failure would be noticed until the clock catches up.
 
 All times are the start times of checks. When a result was recorded makes no difference.
 """
@@ -83,24 +86,24 @@ from app.rules.clocks import believable
 
 # Checks of several places that start within this time belong to the same round.
 SAME_ROUND = timedelta(seconds=2)
-MAX_COUNTED_FAILURES = 1_000  # counted in a row; more make no difference
+MAX_COUNTED_FAILURES = 1_000  # in a row; more make no difference
 MAX_OUTDATED = timedelta(seconds=120)  # twice the longest time limit of a check
-MIN_COVER_S = 1  # of a result that counts for its own moment only
+MIN_COVER_S = 1  # the cover of a result that counts only at the time of its check
 
 
-def vote_lasts(monitor: Any) -> timedelta:
-    """How long a result counts as the vote of its place: two intervals and the time limit. The
-    ``monitor`` is a row: its ``interval``, in seconds, is the true one.
+def vote_valid_for(monitor: Any) -> timedelta:
+    """How long a result counts as the vote of its place: two intervals and the time limit.
+    ``monitor`` is a row, with its exact ``interval`` in seconds.
     """
     return timedelta(seconds=2 * monitor.interval + monitor.timeout)
 
 
 class PastResult(NamedTuple):
-    """A result among others, as figures and replays need it. Times are milliseconds, ``phases`` are
-    in the order of ``PHASES``.
+    """The fields of a stored result that figures and replays need. Times are milliseconds;
+    ``phases`` are in the order of ``PHASES``.
 
-    ``covers_ms``: how long it counts at most; 0: not at all, None: by the monitor's present
-    interval. ``place``: the id of the place that made the check.
+    ``covers_ms``: how long it counts at most. 0: not at all; None: as the monitor's present
+    interval says. ``place``: the id of the place that made the check.
     """
 
     at_ms: int
@@ -113,7 +116,7 @@ class PastResult(NamedTuple):
 
 
 class Stage(StrEnum):
-    """How far a monitor is on the way into an incident or out of it. The table is above."""
+    """A monitor's stage on the way into an incident or out of it: the table above."""
 
     CLEAR = "clear"
     CONFIRMING = "confirming"
@@ -123,12 +126,12 @@ class Stage(StrEnum):
     BEHIND = "behind"
 
 
-class Step(StrEnum):
-    """The action of the recorder besides storing the new state."""
+class Effect(StrEnum):
+    """What the recorder does, besides storing the new state."""
 
     NONE = "none"
-    CONFIRM = "confirm"  # keep the check's evidence: it failed and is being confirmed
-    CANCEL = "cancel"  # drop the evidence that was kept
+    CONFIRM = "confirm"  # store the check's evidence: it failed and is being confirmed
+    CANCEL = "cancel"  # drop the stored evidence
     # open an incident that started at ``Transition.moment``, or make the degraded one down
     OPEN = "open"
     END = "end"  # end the open incident at ``Transition.moment``
@@ -138,10 +141,11 @@ class Step(StrEnum):
 class State:
     """The state of a monitor between checks. Times are aware.
 
-    ``failures``: failing checks in a row while confirming. ``started_at``: of the open incident; of
-    one that was degraded first, when it became down. ``slow_since``: the start of the open incident
-    while it is degraded (``app/judge/slow.py``); failures are confirmed as without one.
-    ``behind``: the id of the parent because of whose failure it is unreachable.
+    ``failures``: failing checks in a row while confirming. ``down_since``: the start of the open
+    incident; if it was degraded first, when it became down. ``by_hand``: a person reported it.
+    ``slow_since``: the start of the open incident while it is degraded (``app/judge/slow.py``);
+    ``down_since`` is None then, and failures are confirmed as without an incident. ``behind``: the
+    id of the failing parent, while the monitor is unreachable because of it.
     """
 
     checked_at: datetime | None = None
@@ -150,14 +154,14 @@ class State:
     failing_since: datetime | None = None
     failures: int = 0
     recovering_since: datetime | None = None
-    started_at: datetime | None = None
+    down_since: datetime | None = None
     by_hand: bool = False
     slow_since: datetime | None = None
     behind: int | None = None
 
     @property
     def stage(self) -> Stage:
-        if self.started_at is not None:
+        if self.down_since is not None:
             if self.by_hand:
                 return Stage.BY_HAND
             return Stage.RECOVERING if self.recovering_since else Stage.OPEN
@@ -169,8 +173,8 @@ class State:
 @dataclass(frozen=True, slots=True)
 class Parents:
     """The parents of a monitor, direct and indirect, at the time of a check. ``failing``: the id of
-    one that is down, or whose failure or recovery is not confirmed. ``awaited``: one has not been
-    checked since the monitor began to fail. ``good_since``: when their last outage ended.
+    a parent for which ``is_failing`` holds. ``awaited``: a parent has not been checked since the
+    monitor began to fail. ``good_since``: when the last outage of the parents ended.
     """
 
     failing: int | None = None
@@ -181,14 +185,14 @@ class Parents:
 NO_PARENTS = Parents()
 
 
-ALL_PLACES = 0  # instead of the id of a place: what all see together
+ALL_PLACES = 0  # in place of an id: the verdict of all places together
 
 
 @dataclass(frozen=True, slots=True)
 class NewResult:
     """The parts of a result that the judge needs. ``at``: the start of the check. ``conclusive``
-    and ``since``: of the ``Outcome``: one check is enough, and when a failure began, if it did
-    before the check. ``parents``: what the monitor is reached through.
+    (no repeat confirms it) and ``since`` (when its failure began, if that was before the check) are
+    those of the ``Outcome``.
     """
 
     place: int
@@ -202,21 +206,21 @@ class NewResult:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The result of ``advance``. ``recheck``: the next check comes after CONFIRM_SECONDS, not at
-    its next scheduled time. ``outdated``: a newer check was judged before, so this one changed
-    nothing.
+    """The next state, and what the recorder has to do. ``moment``: when the incident started or
+    ended, by ``effect``. ``recheck``: the next check comes after CONFIRM_SECONDS, not at its
+    scheduled time. ``outdated``: a newer check was judged before, and this one changed nothing.
     """
 
     state: State
-    step: Step = Step.NONE
+    effect: Effect = Effect.NONE
     recheck: bool = False
     moment: datetime | None = None
     outdated: bool = False
 
 
 def advance(state: State, result: NewResult, confirmations: int) -> Transition:
-    """The next state after a result, and what the recorder has to do (the table above). Its verdict
-    is that of all places together.
+    """Apply a result to the state, by the table above. The verdict of ``result`` is that of all
+    places together.
     """
     if state.checked_at and timedelta(0) < state.checked_at - result.at <= MAX_OUTDATED:
         return Transition(state, outdated=True)
@@ -236,16 +240,18 @@ def advance(state: State, result: NewResult, confirmations: int) -> Transition:
 
 
 def cleared(state: State) -> State:
-    """The same state in stage CLEAR: no failure, no recovery, no outage. The verdict stays, and so
-    does a degraded incident.
+    """The state in stage CLEAR: no failure, no recovery, no outage. The verdict and a degraded
+    incident stay.
     """
     return State(state.checked_at, state.verdict, state.status_since, slow_since=state.slow_since)
 
 
 def _in_maintenance(state: State) -> Transition:
-    """A check in maintenance that was not good: drop a failure that was being confirmed."""
+    """After a check in maintenance that was not good. A failure that was being confirmed is
+    dropped.
+    """
     if state.stage in (Stage.CONFIRMING, Stage.BEHIND):
-        return Transition(cleared(state), Step.CANCEL)
+        return Transition(cleared(state), Effect.CANCEL)
     return Transition(state)
 
 
@@ -258,37 +264,40 @@ def _failing(state: State, result: NewResult, confirmations: int) -> Transition:
         return _in_maintenance(state)
     parents = result.parents
     if parents.failing is not None:
-        return behind(state, parents.failing)
+        return behind_parent(state, parents.failing)
     since = state.failing_since or result.since or result.at
     since = max(since, parents.good_since or since)
     failures = state.failures + 1
     if (failures > confirmations or result.conclusive) and not parents.awaited:
-        # It may have failed in a maintenance before, which does not count.
-        down_since = max(state.status_since or since, since)
-        opened = replace(cleared(state), started_at=since, status_since=down_since, slow_since=None)
-        return Transition(opened, Step.OPEN, moment=since)
+        # The monitor is down since ``since``, even if it also failed in a maintenance before.
+        status_since = max(state.status_since or since, since)
+        opened = replace(
+            cleared(state), down_since=since, status_since=status_since, slow_since=None
+        )
+        return Transition(opened, Effect.OPEN, moment=since)
     failures = min(failures, MAX_COUNTED_FAILURES)
     confirming = replace(state, failing_since=since, failures=failures, behind=None)
-    return Transition(confirming, Step.CONFIRM, recheck=True)
+    return Transition(confirming, Effect.CONFIRM, recheck=True)
 
 
-def behind(state: State, parent: int) -> Transition:
-    """The state of a failing monitor, without an incident, of which a ``parent`` fails too."""
-    step = Step.CANCEL if state.stage is Stage.CONFIRMING else Step.NONE
+def behind_parent(state: State, parent: int) -> Transition:
+    """The transition of a failing monitor without an incident whose ``parent`` fails too."""
+    step = Effect.CANCEL if state.stage is Stage.CONFIRMING else Effect.NONE
     return Transition(replace(cleared(state), behind=parent), step)
 
 
 def _good(state: State, result: NewResult) -> Transition:
     if state.stage in (Stage.CONFIRMING, Stage.BEHIND):
-        return Transition(cleared(state), Step.CANCEL)
+        return Transition(cleared(state), Effect.CANCEL)
     if state.stage is Stage.OPEN:
         state = replace(state, recovering_since=result.at)
         if not result.conclusive:
             return Transition(state, recheck=not result.maintenance)
-    since, started = state.recovering_since, state.started_at
-    if since and started and not result.maintenance:
+    recovering_since, down_since = state.recovering_since, state.down_since
+    if recovering_since and down_since and not result.maintenance:
         # After the clock was set back, an incident must not end before it began.
-        return Transition(cleared(state), Step.END, moment=max(since, started))
+        ended_at = max(recovering_since, down_since)
+        return Transition(cleared(state), Effect.END, moment=ended_at)
     return Transition(state)
 
 
@@ -300,14 +309,15 @@ def after_gap(state: State) -> State:
 
 
 def has_outage(state: State) -> bool:
-    """Whether an outage is open that checks opened. An incident that is degraded is none."""
+    """Whether checks have opened an incident, and the monitor is down. A degraded incident is no
+    outage.
+    """
     return state.stage in (Stage.OPEN, Stage.RECOVERING)
 
 
 def is_failing(state: State) -> bool:
-    """Whether what is reached through this monitor is expected to fail: it is down, or fails and is
-    not confirmed, or its recovery is not confirmed. A monitor that is unknown is not expected to
-    fail.
+    """Whether the failures of children are explained by this monitor: it is down, or its failure or
+    recovery is not confirmed. A monitor that is unknown explains none.
     """
     if state.verdict in (None, Verdict.UNKNOWN):
         return False
@@ -315,8 +325,8 @@ def is_failing(state: State) -> bool:
 
 
 def failing_parent(parents: Iterable[tuple[int, State]]) -> int | None:
-    """The parent whose failure explains the others; None if none fails. ``parents``: ids and
-    states. One that is behind another is not the first that failed.
+    """The failing parent that the monitor is shown behind; None if no parent fails. ``parents``:
+    ids and states. A parent that is BEHIND another comes last: it was not the first to fail.
     """
     failing = [(id, state) for id, state in parents if is_failing(state)]
     first = min(
@@ -332,58 +342,61 @@ def failing_parent(parents: Iterable[tuple[int, State]]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """The newest result of one place. ``lasting``: it failed through all confirmations.
-    ``failures``: failing checks in a row.
+    """The newest result of one place. ``failures``: failing checks in a row there. ``persistent``:
+    they are more than the monitor's confirmations.
     """
 
     place: int
     at: datetime
     verdict: Verdict
-    lasting: bool = False
+    persistent: bool = False
     failures: int = 0
 
 
 def valid_votes(
-    votes: Iterable[Vote], now: datetime, stale_after: timedelta, *, maintenance: bool
+    votes: Iterable[Vote], now: datetime, valid_for: timedelta, *, maintenance: bool
 ) -> Sequence[Vote]:
     """The votes that count. ``maintenance``: whether the monitor is in maintenance; a check that
     failed in maintenance is no vote after it.
 
-    ``stale_after``: a place whose newest result is older has no vote, so that a place that was
-    switched off while it saw a failure does not keep an incident open for ever. The same goes for
-    a result as far in the future, from a clock that was ahead.
+    A place whose newest result is older than ``valid_for`` has no vote: otherwise a place that was
+    switched off while it saw a failure would keep an incident open for ever. A result as far in the
+    future, from a clock that was ahead, does not count either.
     """
     return [
         vote
         for vote in votes
         if vote.verdict is not Verdict.UNKNOWN
-        and abs(now - vote.at) <= stale_after
+        and abs(now - vote.at) <= valid_for
         and (maintenance or not failed_in_maintenance(vote))
     ]
 
 
 def failed_in_maintenance(vote: Vote) -> bool:
-    """Whether the newest check of a place failed in maintenance: it is not in its ``failures``."""
+    """Whether the newest check of a place failed in maintenance. Such a failure is not counted in
+    ``failures``.
+    """
     return vote.verdict is Verdict.DOWN and not vote.failures
 
 
 def failures_after(failures: int, verdict: Verdict, *, maintenance: bool) -> int:
-    """Failing checks in a row of a place that had ``failures``, after a check with this verdict. A
-    failure in maintenance confirms nothing after it.
+    """The failing checks in a row after a check with this verdict; before it there were
+    ``failures``. An unknown check leaves the number. A check in maintenance resets it: its failure
+    must confirm nothing afterwards.
     """
     if maintenance or verdict in GOOD_VERDICTS:
         return 0
     return min(failures + 1, MAX_COUNTED_FAILURES) if verdict is Verdict.DOWN else failures
 
 
-def decide(
+def verdict_of_votes(
     votes: Sequence[Vote], rule: str, awaited: int = 0, *, incident: bool = False
 ) -> Verdict:
-    """The verdict of all places together, from the votes that count; ``unknown`` if there is none.
+    """The verdict of all places together, by the votes that count; ``unknown`` without votes.
 
-    ``awaited``: how many more places are about to vote for the first time. They count as voters: of
-    a new monitor, the place that is first would otherwise be the majority. While an ``incident`` is
-    open they count as failing: their silence must not end it.
+    ``awaited``: how many more places are about to vote for the first time. They count as voters:
+    otherwise the first place of a new monitor would be the majority. While an ``incident`` is open
+    they count as failing: their silence must not end it.
     """
     if not votes:
         return Verdict.UNKNOWN
@@ -394,7 +407,7 @@ def decide(
     if failing and failing >= needed[LocationRule(rule)]:
         return Verdict.DOWN
     slow = any(vote.verdict is Verdict.DEGRADED for vote in votes)
-    return Verdict.DEGRADED if slow or any(vote.lasting for vote in down) else Verdict.UP
+    return Verdict.DEGRADED if slow or any(vote.persistent for vote in down) else Verdict.UP
 
 
 # --- The judge
@@ -402,17 +415,17 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules by which a monitor is judged. ``stale_after``: how old a vote may be
-    (``vote_lasts``). ``places_since``: the ids of its places, and since when each checks it.
+    """The rules by which a monitor is judged. ``vote_valid_for``: how long a vote counts.
+    ``places_since``: the ids of its places, and since when each checks it.
 
     ``longest_gap`` is for ``replay.py``, which judges stored results again. A longer time without
-    checks drops a failure that is being confirmed; an outage goes on. None: both end where no
-    result covers the time any more, however short it is.
+    checks drops a failure that is being confirmed; an outage goes on. None: both end as soon as no
+    result covers the time.
     """
 
     location_rule: str
     confirmations: int
-    stale_after: timedelta
+    vote_valid_for: timedelta
     places_since: Mapping[int, datetime]
     longest_gap: timedelta | None = None
 
@@ -422,7 +435,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The input of the judge: a monitor's state, and the newest result of each of its places."""
+    """A monitor's state, and the newest result of each of its places (by its id)."""
 
     state: State = field(default_factory=State)
     votes: Mapping[int, Vote] = field(default_factory=dict)
@@ -430,25 +443,25 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The effect of a result on its monitor."""
+    """The judgement of a result."""
 
-    after: Situation
-    verdict: Verdict  # of the votes that count together
+    situation: Situation  # after the result
+    verdict: Verdict  # of all votes that count
     at: datetime  # the time of the verdict
-    votes: Sequence[Vote] = ()  # that count
+    votes: Sequence[Vote] = ()  # those that count
     awaited: int = 0  # places that are about to vote for the first time
-    step: Step = Step.NONE
-    moment: datetime | None = None  # when the incident started or ended, by ``step``
+    effect: Effect = Effect.NONE
+    moment: datetime | None = None  # when the incident started or ended, by ``effect``
     counted: bool = False  # the state machine has counted the result
     shown: bool = False  # the monitor shows this verdict and its cause now
     recheck: bool = False  # the next check comes after CONFIRM_SECONDS, not when scheduled
-    unconfirmed: bool = False  # the same, because too few places see a failure
+    unconfirmed: bool = False  # too few places see a failure, and it is still to be confirmed
     waits: bool = False  # enough places see a failure, and some have not repeated it yet
 
 
 def without_future(situation: Situation, result: NewResult, now: datetime) -> Situation:
-    """The situation without times that are ahead of ``now``, as after the clock was set back: votes
-    of such a time get the time of this check.
+    """The situation without times ahead of ``now``, which are stored if the clock was set back. A
+    vote with such a time gets the time of this check.
     """
     latest, state, votes = believable(now), situation.state, situation.votes
     if state.checked_at is not None and state.checked_at > latest:
@@ -467,9 +480,9 @@ def is_outdated(situation: Situation, result: NewResult) -> bool:
     return newest is not None and timedelta(0) < newest.at - result.at <= MAX_OUTDATED
 
 
-def step(rules: Rules, situation: Situation, result: NewResult) -> Decision:
-    """Judge one result as the newest of all. One that is older than those of other places may need
-    ``replay.in_order`` besides.
+def judge_result(rules: Rules, situation: Situation, result: NewResult) -> Decision:
+    """Judge a result as if it were the newest of all. ``replay.is_out_of_order`` says whether an
+    older one must be judged by ``replay.in_order`` instead.
     """
     if is_outdated(situation, result):
         return Decision(situation, result.verdict, result.at)
@@ -480,46 +493,50 @@ def step(rules: Rules, situation: Situation, result: NewResult) -> Decision:
     vote = rules.vote(result.place, result.at, result.verdict, failures)
     votes = {**situation.votes, result.place: vote}
     if len(votes) == 1 and rules.places_since.keys() <= votes.keys():
-        # If there is one place alone, each result counts. The code below is slower, and
-        # leaves out the vote of an unknown result.
+        # The only place: each of its results counts. The code below is slower, and leaves out the
+        # vote of an unknown result.
         alone = Decision(Situation(state, votes), result.verdict, result.at, (vote,))
         return _advanced(rules, state, alone, result)
     at = _verdict_time(situation, result)
-    voting = valid_votes(votes.values(), at, rules.stale_after, maintenance=result.maintenance)
+    voting = valid_votes(votes.values(), at, rules.vote_valid_for, maintenance=result.maintenance)
     awaited = _awaited(rules, votes, at, maintenance=result.maintenance)
-    verdict = decide(voting, rules.location_rule, awaited, incident=has_outage(state))
+    verdict = verdict_of_votes(voting, rules.location_rule, awaited, incident=has_outage(state))
     decision = Decision(Situation(state, votes), verdict, at, voting, awaited)
     if _is_counted(rules, state, decision, result, previous):
         return _advanced(rules, state, decision, result)
     return _shown(state, decision, result)
 
 
-def revote(rules: Rules, situation: Situation, now: datetime, *, maintenance: bool) -> Decision:
+def judge_votes(
+    rules: Rules, situation: Situation, now: datetime, *, maintenance: bool
+) -> Decision:
     """Judge the votes again after the monitor's rule or places have changed ``now``.
 
-    No check was made, so no incident opens: the next checks decide, and come soon (``recheck``). A
+    No incident opens without a check: the next checks decide, and are made soon (``recheck``). A
     good verdict ends an incident at once, unless its recovery is being confirmed already.
     """
     state = situation.state
-    voting = valid_votes(situation.votes.values(), now, rules.stale_after, maintenance=maintenance)
+    voting = valid_votes(
+        situation.votes.values(), now, rules.vote_valid_for, maintenance=maintenance
+    )
     awaited = _awaited(rules, situation.votes, now, maintenance=maintenance)
-    verdict = decide(voting, rules.location_rule, awaited, incident=has_outage(state))
+    verdict = verdict_of_votes(voting, rules.location_rule, awaited, incident=has_outage(state))
     if verdict in GOOD_VERDICTS or (verdict is Verdict.DOWN and has_outage(state)):
         if state.verdict is not verdict:
             state = replace(state, verdict=verdict, status_since=now)
         of_all_places = NewResult(ALL_PLACES, now, verdict, maintenance, conclusive=True)
         if verdict is Verdict.DOWN:
-            after = _failing(state, of_all_places, 0)
+            transition = _failing(state, of_all_places, 0)
         elif state.stage is Stage.RECOVERING:
-            after = Transition(state)  # the next check confirms the recovery
+            transition = Transition(state)  # the next check confirms the recovery
         else:
-            after = _good(state, of_all_places)
+            transition = _good(state, of_all_places)
     else:
         differs = state.verdict not in (None, verdict)
-        after = Transition(state, recheck=differs and not maintenance)
+        transition = Transition(state, recheck=differs and not maintenance)
     return Decision(
-        Situation(after.state, situation.votes), verdict, now, voting, awaited,
-        after.step, after.moment, counted=True, shown=True, recheck=after.recheck,
+        Situation(transition.state, situation.votes), verdict, now, voting, awaited,
+        transition.effect, transition.moment, counted=True, shown=True, recheck=transition.recheck,
         unconfirmed=_is_unconfirmed(voting, verdict, maintenance=maintenance),
     )  # fmt: skip
 
@@ -537,9 +554,9 @@ def _verdict_time(situation: Situation, result: NewResult) -> datetime:
 
 def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenance: bool) -> int:
     """How many places are about to vote for the first time, or for the first time after a
-    maintenance in which they saw it fail.
+    maintenance in which their check failed.
     """
-    since = at - rules.stale_after
+    since = at - rules.vote_valid_for
     new = sum(start >= since for place, start in rules.places_since.items() if place not in votes)
     if maintenance:
         return new
@@ -547,23 +564,23 @@ def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenan
 
 
 def _advanced(rules: Rules, state: State, decision: Decision, result: NewResult) -> Decision:
-    """The decision with what the state machine makes of it."""
+    """The decision on a result that the state machine counts."""
     of_all_places = replace(result, at=decision.at, verdict=decision.verdict)
-    after = advance(state, of_all_places, rules.confirmations)
-    if after.outdated:
+    transition = advance(state, of_all_places, rules.confirmations)
+    if transition.outdated:
         return decision
-    new = after.state
+    new = transition.state
     is_provisional = state.stage is Stage.OPEN and _waits_for_others(new, decision, result)
     if is_provisional:
         new = replace(new, verdict=state.verdict, status_since=state.status_since)
     return replace(
         decision,
-        after=Situation(new, decision.after.votes),
-        step=after.step,
-        moment=after.moment,
+        situation=Situation(new, decision.situation.votes),
+        effect=transition.effect,
+        moment=transition.moment,
         counted=True,
         shown=not is_provisional,
-        recheck=after.recheck,
+        recheck=transition.recheck,
         unconfirmed=_is_unconfirmed(
             decision.votes, decision.verdict, maintenance=result.maintenance
         ),
@@ -571,15 +588,15 @@ def _advanced(rules: Rules, state: State, decision: Decision, result: NewResult)
 
 
 def _is_unconfirmed(votes: Iterable[Vote], verdict: Verdict, *, maintenance: bool) -> bool:
-    """Whether a failure that too few places see is still to be confirmed."""
+    """Whether too few places see a failure, and its place is still to confirm it."""
     if verdict is Verdict.DOWN or maintenance:
         return False
-    return any(vote.verdict is Verdict.DOWN and not vote.lasting for vote in votes)
+    return any(vote.verdict is Verdict.DOWN and not vote.persistent for vote in votes)
 
 
 def _shown(state: State, decision: Decision, result: NewResult) -> Decision:
-    """The decision on a result that the state machine does not count: another place may see the
-    failure too, or no longer.
+    """The decision on a result that the state machine does not count. The monitor may still show a
+    new verdict: another place sees the failure now, or no longer sees it.
     """
     verdict = decision.verdict
     if verdict is not state.verdict:
@@ -592,22 +609,22 @@ def _shown(state: State, decision: Decision, result: NewResult) -> Decision:
         state = replace(state, verdict=verdict, status_since=result.at)
     return replace(
         decision,
-        after=Situation(state, decision.after.votes),
+        situation=Situation(state, decision.situation.votes),
         shown=True,
         waits=state.stage is Stage.CONFIRMING and verdict is Verdict.DOWN,
     )
 
 
 def _waits_for_others(state: State, decision: Decision, result: NewResult) -> bool:
-    """Whether a recovery that has begun leaves the monitor degraded only by failures of places
-    whose result of this round is missing. They check at the same time, and an agent's result comes
-    up to seconds later: until then the monitor stays down, or it would be degraded for a moment
-    though all of them are good. The recheck that confirms the recovery ends the wait.
+    """Whether a recovery has begun, and the monitor would be degraded only because the results of
+    other places of this round are missing. All places check at the same time, but the result of an
+    agent arrives seconds later. Until then the monitor stays down: otherwise it would be degraded
+    for a moment although all places are good. The recheck that confirms the recovery ends the wait.
     """
     if state.stage is not Stage.RECOVERING or decision.verdict is not Verdict.DEGRADED:
         return False
     degrading = [
-        vote for vote in decision.votes if vote.lasting or vote.verdict is Verdict.DEGRADED
+        vote for vote in decision.votes if vote.persistent or vote.verdict is Verdict.DEGRADED
     ]
     begin = result.at - SAME_ROUND
     return all(vote.verdict is Verdict.DOWN and vote.at < begin for vote in degrading)
@@ -621,10 +638,10 @@ def _is_counted(
 ) -> bool:
     """Whether the state machine counts the check of one of several places.
 
-    When several places repeat a check at once, they confirm once together, with the first of them
-    that repeats it. A result without a vote changes nothing. A good check confirms no failure that
-    another place saw: only one that fails again does, and only once enough places have repeated it.
-    In maintenance what is being confirmed is dropped.
+    When several places repeat a check at once, the first repeat counts for all of them. A result
+    without a vote does not count. A good check does not confirm a failure that another place saw:
+    only a failing one does, and only when enough places have repeated the failure. In maintenance a
+    failing check counts, because it drops the failure that is being confirmed.
     """
     down, stage = decision.verdict is Verdict.DOWN, state.stage
     confirming = stage is Stage.CONFIRMING
@@ -638,33 +655,33 @@ def _is_counted(
     if state.checked_at is None or result.maintenance or not (down and confirming):
         return True
     repeated = _with_only_repeated_failures(decision.votes, state.checked_at)
-    return decide(repeated, rules.location_rule, decision.awaited) is Verdict.DOWN
+    return verdict_of_votes(repeated, rules.location_rule, decision.awaited) is Verdict.DOWN
 
 
 def _repeats_counted(
     state: State, decision: Decision, result: NewResult, previous: Vote | None
 ) -> bool:
-    """Whether a place repeats the check that was counted last: if something is being confirmed,
-    it has checked since, or with it.
+    """Whether the check of a place repeats the check that was counted last, if a failure or a
+    recovery is being confirmed: the place's previous check was made in the same round or later.
 
-    A place that failed more often than was counted repeats it too: the failure that was counted may
-    be its own, which an agent brought after later checks of others.
+    A place with more failures than were counted repeats it too: the counted failure may be its own,
+    which an agent brought after later checks of other places.
 
-    Places check at the same times, and the first failure is recorded within milliseconds: the
-    checks that other places begin just after it repeat nothing. Counted as repeats, they would
-    confirm a failure that lasted for a moment.
+    All places check at the same times, and the first failure is recorded within milliseconds. A
+    check that another place begins just after it is no repeat: counted as one, it would confirm a
+    failure that lasted for a moment.
     """
     if state.stage not in (Stage.CONFIRMING, Stage.RECOVERING) or state.checked_at is None:
         return True
-    failures = decision.after.votes[result.place].failures
+    failures = decision.situation.votes[result.place].failures
     if state.stage is Stage.CONFIRMING and failures > state.failures:
         return True
     return previous is not None and previous.at >= state.checked_at - SAME_ROUND
 
 
 def _with_only_repeated_failures(votes: Iterable[Vote], counted_at: datetime) -> Sequence[Vote]:
-    """The votes, where a failure that was not repeated after the last counted check is ``up``. A
-    place that failed once confirms no failure that another one still sees.
+    """The votes, with ``up`` for each failure that its place has not repeated after the last
+    counted check: a place that failed once must not confirm the failure of another.
     """
     return [
         vote
@@ -680,27 +697,29 @@ def _with_only_repeated_failures(votes: Iterable[Vote], counted_at: datetime) ->
 def silent_failures(
     rules: Rules, votes: Iterable[Vote], since: datetime | None, now: datetime
 ) -> Collection[int]:
-    """The places whose newest result is a failure from ``since`` on, and too old for a vote."""
+    """The places whose newest result is a failure, not older than ``since``, that is too old for a
+    vote.
+    """
     return {
         vote.place
         for vote in votes
         if vote.verdict is Verdict.DOWN
         and (since is None or since <= vote.at)
-        and vote.at < now - rules.stale_after
+        and vote.at < now - rules.vote_valid_for
     }
 
 
 def ends_by_silence(rules: Rules, decision: Decision, silent: Collection[int]) -> bool:
     """Whether the monitor would still be down if the last failures of these ``silent`` places
-    counted. Then their silence ends the incident, and nobody saw it recover there.
+    counted: then their silence ends the incident, and no check there saw it recover.
     """
-    failing = [vote for place, vote in decision.after.votes.items() if place in silent]
+    failing = [vote for place, vote in decision.situation.votes.items() if place in silent]
     votes = [*decision.votes, *failing]
-    verdict = decide(votes, rules.location_rule, decision.awaited, incident=True)
+    verdict = verdict_of_votes(votes, rules.location_rule, decision.awaited, incident=True)
     return bool(silent) and verdict is Verdict.DOWN
 
 
 def good_places(votes: Iterable[Vote], since: datetime | None) -> Collection[int]:
-    """The places whose newest result, from ``since`` on, is good."""
+    """The places whose newest result is good, and not older than ``since``."""
     good = (vote for vote in votes if vote.verdict in GOOD_VERDICTS)
     return {vote.place for vote in good if since is None or since <= vote.at}

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from app.db import db, rollups, writing
 from app.db.tables import DeliveryRow, DomainRow, ResultRow, RollupRow
 from app.engine import domains, recorder
-from app.engine.recorder.rows import lock
+from app.engine.recorder.rows import lock_state
 from app.stores.local.part import lock_monitor
 from tests.factories import make_outcome
 from tests.support.locks import until_somebody_waits
@@ -58,7 +58,7 @@ class Waiting(Engine):
         with ThreadPoolExecutor(1) as pool:
             with writing() as session:
                 row = lock_monitor(session, id)
-                lock(session, id)
+                lock_state(session, id)
                 waiting = pool.submit(wait)
                 until_somebody_waits()
                 change(session, row)
@@ -163,7 +163,7 @@ def test_a_state_that_a_check_has_just_changed_is_not_set_back_to_an_older_one(e
 
     if db.engine.dialect.name == "postgresql":
         with ThreadPoolExecutor(1) as pool, writing() as session:
-            lock(session, id)
+            lock_state(session, id)
             pool.submit(save).result(60)  # it does not wait for who has locked the state
             check(session, None)
         save()

@@ -13,7 +13,7 @@ from app.db import db, dependencies, journal, rollups, writing
 from app.db.tables import IncidentRow, MonitorRow, ResultRow, RollupRow, UnreachableRow
 from app.engine import recorder
 from app.engine.recorder import late
-from app.judge.verdict import NewResult, State, Step, advance
+from app.judge.verdict import Effect, NewResult, State, advance
 from app.records import IncidentQuery, MonitorQuery, Verdict
 from app.stores.local import LocalStore
 from tests.factories import make_outcome
@@ -205,10 +205,10 @@ def judged(checks, confirmations):
     """Start and end of each outage by results that are judged one after another."""
     state, outages = State(), []
     for verdict, seconds in checks:
-        began = state.started_at
+        began = state.down_since
         after = advance(state, NewResult(0, at(seconds), Verdict(verdict)), confirmations)
         state = after.state
-        if after.step is Step.END:
+        if after.effect is Effect.END:
             outages.append((since(began), since(after.moment)))
     return outages
 

@@ -389,7 +389,7 @@ def test_no_incident_opens_while_a_parent_is_down_or_failing(engine, arrivals, c
             assert not [parent for parent in above.get(id, ()) if is_failing(states[parent])]
         earlier |= incidents.keys()
         for state in states.values():
-            assert state.behind is None or (state.verdict == "down" and not state.started_at)
+            assert state.behind is None or (state.verdict == "down" and not state.down_since)
         spans = select(UnreachableRow.monitor_id, UnreachableRow.parent_id).where(
             UnreachableRow.monitor_id.in_(ids), UnreachableRow.ended_at.is_(None)
         )
@@ -410,7 +410,7 @@ def states_of(ids):
             verdict=row.verdict and Verdict(row.verdict),
             failing_since=row.failing_since,
             recovering_since=row.recovering_since,
-            started_at=started.get(row.monitor_id),
+            down_since=started.get(row.monitor_id),
             behind=row.behind_id,
         )
         for row in rows

@@ -11,7 +11,7 @@ from app.db.tables import DeliveryRow, MonitorEvidenceRow, MonitorRow, PlaceRow,
 from app.db.types import to_ms
 from app.engine import recorder
 from app.engine.recorder.evidence import MIN_CHECKS
-from app.engine.recorder.rows import whole
+from app.engine.recorder.rows import in_whole_seconds
 from app.engine.schedule import due
 from app.rules import comments
 from app.rules.time import iso
@@ -531,7 +531,7 @@ def test_an_outage_begins_when_enough_places_fail_though_a_later_check_was_good(
     for seconds in (95, 106, 117):
         places.round(seconds, **dict.fromkeys(NAMES, "down"))
     (incident,) = places.opened
-    assert incident.started_at == whole(at(71))
+    assert incident.started_at == in_whole_seconds(at(71))
     assert places.shown.status_since == at(71)
 
 
@@ -543,8 +543,8 @@ def test_an_outage_after_the_clock_was_set_back_does_not_begin_in_the_future(pla
     places.see("berlin", "up", 300)
     places.see("sydney", "down", 280, recorded=25)
     first, second = places.opened
-    assert first.ended_at == whole(at(960))
-    assert second.started_at == whole(at(280))
+    assert first.ended_at == in_whole_seconds(at(960))
+    assert second.started_at == in_whole_seconds(at(280))
 
 
 def test_a_monitor_is_up_since_the_check_that_an_agent_brings_late(places):
@@ -564,7 +564,7 @@ def test_an_outage_after_the_clock_was_set_back_does_not_end_in_the_future(place
     for seconds in (916, 927, 1020, 1031):
         places.round(seconds)
     (incident,) = places.opened
-    assert incident.ended_at == whole(at(905))
+    assert incident.ended_at == in_whole_seconds(at(905))
 
 
 @pytest.mark.both_databases

@@ -322,7 +322,7 @@ def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
 def test_a_location_whose_results_are_of_the_future_has_no_vote():
     votes = [judge.Vote(2, now() + HOURS, judge.Verdict.DOWN)]
     counted = judge.valid_votes(votes, now(), timedelta(minutes=3), maintenance=True)
-    assert judge.decide(counted, LocationRule.ANY) is judge.Verdict.UNKNOWN
+    assert judge.verdict_of_votes(counted, LocationRule.ANY) is judge.Verdict.UNKNOWN
 
 
 def test_hours_summed_by_a_clock_that_was_ahead_are_summed_again_after_their_end(core):

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from app.db import db, dependencies, writing
 from app.db.tables import AssignmentRow, DeliveryRow, IncidentRow, MonitorStateRow, ResultRow
 from app.db.types import from_ms
-from app.engine.recorder.rows import whole
+from app.engine.recorder.rows import in_whole_seconds
 from tests.factories import make_monitor, now
 from tests.faults import crash_checker
 from tests.support.checkers import Site
@@ -66,7 +66,7 @@ def test_a_checker_killed_at_any_step_leaves_nothing_half_done(core, run, site):
 
     killed(run("recorded"))  # which is the confirmation
     [incident] = rows(core, sa.select(IncidentRow))
-    assert incident.started_at == whole(from_ms(rows(core, results)[0]))
+    assert incident.started_at == in_whole_seconds(from_ms(rows(core, results)[0]))
     assert rows(core, deliveries) == ["incident.opened"], "in the same transaction"
 
     checker = run("never")
@@ -114,7 +114,7 @@ def test_a_kill_between_a_request_to_a_parent_and_its_answer_loses_neither(core,
             checker = run("never")
             eventually(lambda: rows(core, of_child), "its own incident", 60)
             failed = sa.select(sa.func.min(ResultRow.at)).where(ResultRow.monitor_id == child)
-            assert rows(core, of_child) == [whole(from_ms(rows(core, failed)[0]))]
+            assert rows(core, of_child) == [in_whole_seconds(from_ms(rows(core, failed)[0]))]
             checker.terminate()
             checker.join(60)
             assert checker.exitcode == 0

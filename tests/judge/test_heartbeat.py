@@ -12,8 +12,8 @@ from app.judge.heartbeat import (
     after_absence,
     after_change,
     after_ping,
+    after_resume,
     after_time,
-    watched_anew,
 )
 from app.records import ArrivedPing, PingKind
 from tests.lab.heartbeats import BOUNDED, HOURLY, MINUTE, STORIES, at, story
@@ -66,7 +66,7 @@ def test_what_acts_next_is_the_grace_of_the_deadline_or_the_end_of_a_run():
 
 
 def test_resuming_is_pending_and_waits_for_a_full_period():
-    state = watched_anew(HOURLY, story(HOURLY, "03:00 success", "04:05"), at("06:00"))
+    state = after_resume(HOURLY, story(HOURLY, "03:00 success", "04:05"), at("06:00"))
     assert (state.verdict(at("06:30")), state.expected_at) == (None, at("07:00"))
     state = after_time(HOURLY, state, at("07:05"))
     assert state.fault.sentence == "No ping came; one was due by 07:05."

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.judge.verdict import NewResult, Stage, State, Step, advance, cleared
+from app.judge.verdict import Effect, NewResult, Stage, State, advance, cleared
 from app.records import Verdict
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -15,69 +15,69 @@ CONFIRMATIONS = 2
 CLEAR = State()
 CONFIRMING = State(failing_since=START, failures=1)
 LAST = State(failing_since=START, failures=CONFIRMATIONS)
-OPEN = State(started_at=START)
-RECOVERING = State(started_at=START, recovering_since=START + timedelta(seconds=30))
-BY_HAND = State(started_at=START, by_hand=True)
+OPEN = State(down_since=START)
+RECOVERING = State(down_since=START, recovering_since=START + timedelta(seconds=30))
+BY_HAND = State(down_since=START, by_hand=True)
 
 
 @pytest.mark.parametrize(
     ("before", "mark", "stage", "step", "recheck"),
     [
-        (CLEAR, "u", Stage.CLEAR, Step.NONE, False),
-        (CLEAR, "s", Stage.CLEAR, Step.NONE, False),
-        (CLEAR, "d", Stage.CONFIRMING, Step.CONFIRM, True),
-        (CLEAR, "?", Stage.CLEAR, Step.NONE, False),
-        (CONFIRMING, "u", Stage.CLEAR, Step.CANCEL, False),
-        (CONFIRMING, "s", Stage.CLEAR, Step.CANCEL, False),
-        (CONFIRMING, "d", Stage.CONFIRMING, Step.CONFIRM, True),
-        (CONFIRMING, "?", Stage.CONFIRMING, Step.NONE, False),
-        (LAST, "u", Stage.CLEAR, Step.CANCEL, False),
-        (LAST, "s", Stage.CLEAR, Step.CANCEL, False),
-        (LAST, "d", Stage.OPEN, Step.OPEN, False),
-        (LAST, "?", Stage.CONFIRMING, Step.NONE, False),
-        (OPEN, "u", Stage.RECOVERING, Step.NONE, True),
-        (OPEN, "s", Stage.RECOVERING, Step.NONE, True),
-        (OPEN, "d", Stage.OPEN, Step.NONE, False),
-        (OPEN, "?", Stage.OPEN, Step.NONE, False),
-        (RECOVERING, "u", Stage.CLEAR, Step.END, False),
-        (RECOVERING, "s", Stage.CLEAR, Step.END, False),
-        (RECOVERING, "d", Stage.OPEN, Step.NONE, False),
-        (RECOVERING, "?", Stage.RECOVERING, Step.NONE, False),
-        (BY_HAND, "u", Stage.BY_HAND, Step.NONE, False),
-        (BY_HAND, "s", Stage.BY_HAND, Step.NONE, False),
-        (BY_HAND, "d", Stage.BY_HAND, Step.NONE, False),
-        (BY_HAND, "?", Stage.BY_HAND, Step.NONE, False),
+        (CLEAR, "u", Stage.CLEAR, Effect.NONE, False),
+        (CLEAR, "s", Stage.CLEAR, Effect.NONE, False),
+        (CLEAR, "d", Stage.CONFIRMING, Effect.CONFIRM, True),
+        (CLEAR, "?", Stage.CLEAR, Effect.NONE, False),
+        (CONFIRMING, "u", Stage.CLEAR, Effect.CANCEL, False),
+        (CONFIRMING, "s", Stage.CLEAR, Effect.CANCEL, False),
+        (CONFIRMING, "d", Stage.CONFIRMING, Effect.CONFIRM, True),
+        (CONFIRMING, "?", Stage.CONFIRMING, Effect.NONE, False),
+        (LAST, "u", Stage.CLEAR, Effect.CANCEL, False),
+        (LAST, "s", Stage.CLEAR, Effect.CANCEL, False),
+        (LAST, "d", Stage.OPEN, Effect.OPEN, False),
+        (LAST, "?", Stage.CONFIRMING, Effect.NONE, False),
+        (OPEN, "u", Stage.RECOVERING, Effect.NONE, True),
+        (OPEN, "s", Stage.RECOVERING, Effect.NONE, True),
+        (OPEN, "d", Stage.OPEN, Effect.NONE, False),
+        (OPEN, "?", Stage.OPEN, Effect.NONE, False),
+        (RECOVERING, "u", Stage.CLEAR, Effect.END, False),
+        (RECOVERING, "s", Stage.CLEAR, Effect.END, False),
+        (RECOVERING, "d", Stage.OPEN, Effect.NONE, False),
+        (RECOVERING, "?", Stage.RECOVERING, Effect.NONE, False),
+        (BY_HAND, "u", Stage.BY_HAND, Effect.NONE, False),
+        (BY_HAND, "s", Stage.BY_HAND, Effect.NONE, False),
+        (BY_HAND, "d", Stage.BY_HAND, Effect.NONE, False),
+        (BY_HAND, "?", Stage.BY_HAND, Effect.NONE, False),
         # in maintenance
-        (CLEAR, "um", Stage.CLEAR, Step.NONE, False),
-        (CLEAR, "dm", Stage.CLEAR, Step.NONE, False),
-        (CLEAR, "?m", Stage.CLEAR, Step.NONE, False),
-        (CONFIRMING, "um", Stage.CLEAR, Step.CANCEL, False),
-        (CONFIRMING, "dm", Stage.CLEAR, Step.CANCEL, False),
-        (CONFIRMING, "?m", Stage.CLEAR, Step.CANCEL, False),
-        (LAST, "dm", Stage.CLEAR, Step.CANCEL, False),
-        (OPEN, "um", Stage.RECOVERING, Step.NONE, False),
-        (OPEN, "dm", Stage.OPEN, Step.NONE, False),
-        (OPEN, "?m", Stage.OPEN, Step.NONE, False),
-        (RECOVERING, "um", Stage.RECOVERING, Step.NONE, False),
-        (RECOVERING, "dm", Stage.OPEN, Step.NONE, False),
-        (RECOVERING, "?m", Stage.RECOVERING, Step.NONE, False),
-        (BY_HAND, "um", Stage.BY_HAND, Step.NONE, False),
-        (BY_HAND, "dm", Stage.BY_HAND, Step.NONE, False),
-        (BY_HAND, "?m", Stage.BY_HAND, Step.NONE, False),
+        (CLEAR, "um", Stage.CLEAR, Effect.NONE, False),
+        (CLEAR, "dm", Stage.CLEAR, Effect.NONE, False),
+        (CLEAR, "?m", Stage.CLEAR, Effect.NONE, False),
+        (CONFIRMING, "um", Stage.CLEAR, Effect.CANCEL, False),
+        (CONFIRMING, "dm", Stage.CLEAR, Effect.CANCEL, False),
+        (CONFIRMING, "?m", Stage.CLEAR, Effect.CANCEL, False),
+        (LAST, "dm", Stage.CLEAR, Effect.CANCEL, False),
+        (OPEN, "um", Stage.RECOVERING, Effect.NONE, False),
+        (OPEN, "dm", Stage.OPEN, Effect.NONE, False),
+        (OPEN, "?m", Stage.OPEN, Effect.NONE, False),
+        (RECOVERING, "um", Stage.RECOVERING, Effect.NONE, False),
+        (RECOVERING, "dm", Stage.OPEN, Effect.NONE, False),
+        (RECOVERING, "?m", Stage.RECOVERING, Effect.NONE, False),
+        (BY_HAND, "um", Stage.BY_HAND, Effect.NONE, False),
+        (BY_HAND, "dm", Stage.BY_HAND, Effect.NONE, False),
+        (BY_HAND, "?m", Stage.BY_HAND, Effect.NONE, False),
         # conclusive, as the reports of a heartbeat
-        (CLEAR, "dc", Stage.OPEN, Step.OPEN, False),
-        (CONFIRMING, "dc", Stage.OPEN, Step.OPEN, False),
-        (CLEAR, "dcm", Stage.CLEAR, Step.NONE, False),
-        (OPEN, "uc", Stage.CLEAR, Step.END, False),
-        (OPEN, "ucm", Stage.RECOVERING, Step.NONE, False),
-        (RECOVERING, "ucm", Stage.RECOVERING, Step.NONE, False),
+        (CLEAR, "dc", Stage.OPEN, Effect.OPEN, False),
+        (CONFIRMING, "dc", Stage.OPEN, Effect.OPEN, False),
+        (CLEAR, "dcm", Stage.CLEAR, Effect.NONE, False),
+        (OPEN, "uc", Stage.CLEAR, Effect.END, False),
+        (OPEN, "ucm", Stage.RECOVERING, Effect.NONE, False),
+        (RECOVERING, "ucm", Stage.RECOVERING, Effect.NONE, False),
     ],
 )
 def test_what_a_result_does_in_each_state(before, mark, stage, step, recheck):
     at, verdict = START + timedelta(seconds=60), MARKS[mark[0]]
     observation = NewResult(0, at, verdict, "m" in mark, conclusive="c" in mark)
     after = advance(before, observation, CONFIRMATIONS)
-    assert (after.state.stage, after.step, after.recheck) == (stage, step, recheck)
+    assert (after.state.stage, after.effect, after.recheck) == (stage, step, recheck)
     assert after.state.checked_at == observation.at
     assert after.state.verdict == observation.verdict
 
@@ -89,9 +89,9 @@ def run(script, confirmations=2, state=CLEAR, seconds=10):
         at = START + place * timedelta(seconds=seconds)
         after = advance(state, NewResult(0, at, MARKS[mark[0]], mark.endswith("m")), confirmations)
         state = after.state
-        if after.step in (Step.OPEN, Step.END):
+        if after.effect in (Effect.OPEN, Effect.END):
             offset = (after.moment - START) / timedelta(seconds=seconds)
-            story.append((after.step.value, place, offset))
+            story.append((after.effect.value, place, offset))
     return story, state
 
 
@@ -148,7 +148,7 @@ def test_a_slow_check_that_comes_late_changes_nothing():
 def test_results_count_after_the_clock_was_set_back():
     _, state = run("u u u")
     after = advance(state, NewResult(0, START - timedelta(hours=1), Verdict.DOWN), 0)
-    assert after.step is Step.OPEN
+    assert after.effect is Effect.OPEN
 
 
 def test_status_since_is_when_the_verdict_changed():

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from app.judge.verdict import (
     MAX_OUTDATED,
+    Effect,
     NewResult,
     Stage,
     State,
-    Step,
     Transition,
     advance,
     cleared,
@@ -81,7 +81,7 @@ class Watch:
         if self.open:
             return
         self.incidents.append(Kept(self.now, by_hand=True))
-        self.state = replace(cleared(self.state), started_at=self.now, by_hand=True)
+        self.state = replace(cleared(self.state), down_since=self.now, by_hand=True)
         self.forget()
 
     def result(self, step, verdict, maintenance):
@@ -115,14 +115,14 @@ class Watch:
     def _record(self, transition, result):
         due = len(self.failing) > self.confirmations
         over = len(self.good) > 1 and result.verdict in GOOD and not result.maintenance
-        assert (transition.step is Step.OPEN) == due, "an outage was lost, or made up"
-        assert (transition.step is Step.END) == over, "a recovery was lost, or made up"
-        if transition.step is Step.OPEN:
+        assert (transition.effect is Effect.OPEN) == due, "an outage was lost, or made up"
+        assert (transition.effect is Effect.END) == over, "a recovery was lost, or made up"
+        if transition.effect is Effect.OPEN:
             assert self.open is None, "a second incident was opened beside the first"
             assert transition.moment == self.failing[0], "started_at is the first failing check"
             self.incidents.append(Kept(self.failing[0]))
             self.failing = []
-        if transition.step is Step.END:
+        if transition.effect is Effect.END:
             assert self.open, "a recovery came before its outage"
             assert not self.open.by_hand, "checks do not end what a person reported"
             assert transition.moment == max(self.good[0], self.open.started_at)
@@ -131,7 +131,9 @@ class Watch:
 
     def _gap(self, before, transition, maintenance):
         """An unknown result neither confirms, cancels nor ends anything."""
-        assert transition.step in ((Step.NONE, Step.CANCEL) if maintenance else (Step.NONE,))
+        assert transition.effect in (
+            (Effect.NONE, Effect.CANCEL) if maintenance else (Effect.NONE,)
+        )
         assert not transition.recheck
         if not maintenance:
             same = {"checked_at": None, "verdict": None, "status_since": None}
@@ -141,7 +143,7 @@ class Watch:
         unfinished = [kept for kept in self.incidents if kept.ended_at is None]
         assert len(unfinished) <= 1
         started = unfinished[0].started_at if unfinished else None
-        assert self.state.started_at == started, "state and incidents disagree"
+        assert self.state.down_since == started, "state and incidents disagree"
         assert (self.state.stage in (Stage.OPEN, Stage.RECOVERING, Stage.BY_HAND)) == bool(
             unfinished
         )

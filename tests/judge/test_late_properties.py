@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.judge.replay import Replay
-from app.judge.verdict import PastResult, Rules, Situation, Stage, State, Step, step
+from app.judge.verdict import Effect, PastResult, Rules, Situation, Stage, State, judge_result
 from app.records import LocationRule, Verdict
 from app.stats.cover import DEGRADED, UNKNOWN, WATCHED, covered
 from tests.support.live_judge import BEGIN, COVERS, Live, at, check_of
@@ -71,7 +71,7 @@ def test_live_in_any_order_of_arrival_is_the_fold_over_the_sorted_results(
         if at(result) < live.since or (result.verdict is Verdict.UNKNOWN and at(result) < newest):
             return  # before an incident that people know, or without a vote: it does not count then
         live.record(result)
-        if live.replayed().state.stage is Stage.RECOVERING and not live.situation.state.started_at:
+        if live.replayed().state.stage is Stage.RECOVERING and not live.situation.state.down_since:
             return  # no incident opens for what is over by now
         assert live.is_of_before or judged(live.situation) == judged(live.replayed())
 
@@ -100,10 +100,10 @@ def test_one_place_alone_is_judged_as_one_of_several_is(history, window, confirm
     short = long = Situation()
     for _arrival, result in results([{1: slot[1]} for slot in history if 1 in slot], window):
         check = check_of(result)
-        transition, other = step(alone, short, check), step(several, long, check)
-        assert (transition.after, transition.step, transition.moment) == (
-            other.after,
-            other.step,
+        transition, other = judge_result(alone, short, check), judge_result(several, long, check)
+        assert (transition.situation, transition.effect, transition.moment) == (
+            other.situation,
+            other.effect,
             other.moment,
         )
         assert (transition.counted, transition.shown, transition.recheck) == (
@@ -111,7 +111,7 @@ def test_one_place_alone_is_judged_as_one_of_several_is(history, window, confirm
             other.shown,
             other.recheck,
         )
-        short, long = transition.after, other.after
+        short, long = transition.situation, other.situation
 
 
 @given(HISTORY, st.integers(0, 3))
@@ -121,12 +121,12 @@ def test_a_good_check_of_a_clear_monitor_changes_nothing(history, confirmations)
     situation = Situation()
     for _arrival, result in results([{1: slot[1]} for slot in history if 1 in slot], None):
         check, before = check_of(result), situation.state
-        decision = step(rules, situation, check)
+        decision = judge_result(rules, situation, check)
         is_up = before.verdict is check.verdict is Verdict.UP
         if is_up and before.stage is Stage.CLEAR and not situation.votes[1].failures:
-            assert decision.after.state == replace(before, checked_at=check.at)
-            assert (decision.step, decision.recheck) == (Step.NONE, False)
-        situation = decision.after
+            assert decision.situation.state == replace(before, checked_at=check.at)
+            assert (decision.effect, decision.recheck) == (Effect.NONE, False)
+        situation = decision.situation
 
 
 @given(st.lists(SLOTS, max_size=15), st.sampled_from(LocationRule), st.integers(0, 3))
@@ -137,8 +137,8 @@ def test_figures_say_of_a_moment_what_the_fold_says(history, rule, confirmations
     limit = round(COVERS.total_seconds() * 1000)
     covers = covered(checks, limit, (), confirmations)
     for result in checks:
-        decision = step(rules, situation, check_of(result))
-        situation = decision.after
+        decision = judge_result(rules, situation, check_of(result))
+        situation = decision.situation
         if decision.verdict is not Verdict.DOWN:
             (kind,) = {kind for kind, begin, end in covers if begin <= result.at_ms < end}
             assert kind == KINDS[decision.verdict]

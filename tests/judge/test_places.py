@@ -31,7 +31,7 @@ def judged(rule, confirmations, script, places=3, since=AGES):
                 ms = round(BEGIN.timestamp() * 1000 + float(seconds) * 1000) + 10 * (place - 1)
                 live.record(PastResult(ms, MARKS[mark], bool(quiet), place=place))
     state = live.situation.state
-    spans = [*live.incidents, *([(state.started_at, None)] if state.started_at else [])]
+    spans = [*live.incidents, *([(state.down_since, None)] if state.down_since else [])]
     return [
         tuple(time and (time - BEGIN).seconds for time in span) for span in spans
     ], state.verdict

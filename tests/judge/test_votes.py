@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.judge.verdict import Vote, decide, valid_votes
+from app.judge.verdict import Vote, valid_votes, verdict_of_votes
 from app.records import LocationRule, Verdict
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -54,10 +54,10 @@ def test_the_rule_over_the_newest_result_of_each_location(newest, any_, majority
             place,
             NOW - timedelta(hours=1 if mark == "-" else 0),
             MARKS.get(mark, Verdict.DOWN),
-            lasting=mark == "D",
+            persistent=mark == "D",
         )
         for place, mark in enumerate(newest)
     ]
     counted = valid_votes(votes, NOW, timedelta(minutes=5), maintenance=True)
-    verdicts = [decide(counted, rule) for rule in LocationRule]
+    verdicts = [verdict_of_votes(counted, rule) for rule in LocationRule]
     assert verdicts == [MARKS[any_], MARKS[majority], MARKS[all_]]

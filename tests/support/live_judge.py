@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 from app.judge.replay import Replay, in_order, is_out_of_order, margin
 from app.judge.verdict import (
+    Effect,
     NewResult,
     Situation,
     State,
-    Step,
     after_gap,
     is_outdated,
-    revote,
-    step,
+    judge_result,
+    judge_votes,
 )
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -47,26 +47,26 @@ class Live:
         since = max(self.since, check.at - margin(self.rules, COVERS))
         insort(self.stored, result)
         assert not is_outdated(before, check)
-        decision = step(self.rules, before, check)
+        decision = judge_result(self.rules, before, check)
         if is_out_of_order(before, check, decision):
             decision = in_order(self.rules, COVERS, before, check, decision, self.stored, since)
-        started, self.situation = before.state.started_at, decision.after
-        if decision.step is Step.END:
+        started, self.situation = before.state.down_since, decision.situation
+        if decision.effect is Effect.END:
             self.incidents.append((started, decision.moment))
 
     def change(self, **rules):
         """Another rule, from now on."""
         self.rules, self.ruled = replace(self.rules, **rules), self.newest + MOMENT
         before = self.situation.state
-        decision = revote(self.rules, self.situation, self.ruled, maintenance=False)
-        self.situation = decision.after
-        if decision.step is Step.END:
-            self.incidents.append((before.started_at, decision.moment))
+        decision = judge_votes(self.rules, self.situation, self.ruled, maintenance=False)
+        self.situation = decision.situation
+        if decision.effect is Effect.END:
+            self.incidents.append((before.down_since, decision.moment))
 
     @property
     def since(self):
         """What is open since, or when the last incident ended, or the rule was changed."""
-        ends = [self.situation.state.started_at] if self.situation.state.started_at else []
+        ends = [self.situation.state.down_since] if self.situation.state.down_since else []
         return max([*ends, *(end for _start, end in self.incidents), self.ruled])
 
     @property
@@ -78,7 +78,7 @@ class Live:
 
     def replayed(self):
         """The same by all stored results in their order."""
-        state = State(started_at=self.situation.state.started_at)
+        state = State(down_since=self.situation.state.down_since)
         replay = Replay(self.rules, COVERS, self.since, state)
         replay.judge(self.stored)
         return replay.situation

@@ -22,7 +22,7 @@ from app.engine.recorder.assigned import ask
 from app.engine.recorder.incidents_by_hand import change_incident, create_incident, delete_incident
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
-    FIELDS_THAT_FORCE_A_REVOTE,
+    FIELDS_OF_THE_RULE,
     apply_changes,
     delete_monitor,
     pause,
@@ -39,12 +39,12 @@ from app.engine.recorder.pings import (
     watch_heartbeat,
     web_is_away,
 )
-from app.engine.recorder.results import judge_anew, record, record_claimed
+from app.engine.recorder.results import judge_votes_again, record, record_claimed
 from app.engine.recorder.steady import Steady
 
 __all__ = [
-    "FIELDS_THAT_FORCE_A_REVOTE", "Steady", "apply_changes", "ask", "change_incident",
-    "create_incident", "delete_incident", "delete_monitor", "judge_anew", "next_deadline",
+    "FIELDS_OF_THE_RULE", "Steady", "apply_changes", "ask", "change_incident",
+    "create_incident", "delete_incident", "delete_monitor", "judge_votes_again", "next_deadline",
     "pause", "record", "record_claimed", "record_deadlines", "record_late", "record_pings",
     "remind", "resume", "show_unknown", "sign_web", "watch", "watch_from", "watch_heartbeat",
     "web_is_away",

@@ -19,7 +19,7 @@ from app.db.statements import rows_changed, updating
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable
 from app.db.windows import MaintenanceTimes
-from app.engine.recorder.rows import lock, open_incident, remark
+from app.engine.recorder.rows import lock_state, open_incident, remark
 from app.errors import NotFound
 from app.i18n import _
 from app.records import Event, Outcome, Verdict
@@ -151,7 +151,7 @@ def remind(now: datetime) -> int:
 def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
     with writing() as session:
         try:
-            lock(session, monitor_id)
+            lock_state(session, monitor_id)
         except NotFound:
             return False  # deleted meanwhile
         monitor = session.get(MonitorRow, monitor_id, populate_existing=True)

@@ -15,7 +15,7 @@ from app.db import AnySession, assignments, latest, writing
 from app.db.statements import updating
 from app.db.tables import AssignmentRow, ResultRow
 from app.db.types import from_ms, to_ms
-from app.engine.recorder.rows import lock
+from app.engine.recorder.rows import lock_state
 from app.engine.schedule import REQUEST_LASTS, Standing, last_scheduled
 from app.judge.verdict import Rules, Vote
 from app.records import Cause, Result, Verdict
@@ -38,30 +38,31 @@ _WRITE = (
 
 @dataclass(slots=True)
 class MonitorAssignments:
-    """A monitor's assignments within a batch. ``here``: that of the place of the results, None if
-    the monitor is not assigned to it (a check on request). ``elsewhere``: those of other places.
+    """A monitor's assignments within a batch. ``this_place``: that of the place of the results,
+    None if the monitor is not assigned to it (a check on request). ``other_places``: those of other
+    places.
     """
 
-    here: dict[str, Any] | None
-    elsewhere: Sequence[Any]
+    this_place: dict[str, Any] | None
+    other_places: Sequence[Any]
     on_request: bool = True  # a check on request; False: one of the schedule
     unwritten: bool = False
 
     @property
     def generation(self) -> int | None:
-        return None if self.here is None else self.here["generation"]
+        return None if self.this_place is None else self.this_place["generation"]
 
     @property
     def is_assigned(self) -> bool:
         """Whether a checker checks the monitor. A heartbeat has no place."""
-        return self.here is not None or bool(self.elsewhere)
+        return self.this_place is not None or bool(self.other_places)
 
     @property
     def has_vote(self) -> bool:
         """Whether the place is one of the monitor's (decision 14). A check on request may be made
         in another place.
         """
-        return self.here is not None or not self.elsewhere
+        return self.this_place is not None or not self.other_places
 
     def checked(self) -> list[datetime | None]:
         """The time of the newest check of each place."""
@@ -87,23 +88,27 @@ class MonitorAssignments:
         }
 
     def _rows(self) -> Iterator[Mapping[str, Any]]:
-        if self.here is not None:
-            yield self.here
-        for row in self.elsewhere:
+        if self.this_place is not None:
+            yield self.this_place
+        for row in self.other_places:
             yield row._mapping
 
     def set_vote(self, vote: Vote) -> None:
         """Set the newest result of this place."""
-        if self.here is not None:
-            self.here |= {"checked_at": vote.at, "verdict": vote.verdict, "failures": vote.failures}
+        if self.this_place is not None:
+            self.this_place |= {
+                "checked_at": vote.at,
+                "verdict": vote.verdict,
+                "failures": vote.failures,
+            }
             self.unwritten = True
 
     def mark_done(self, monitor_id: int, interval: int, result: Result) -> None:
         """Note for which scheduled time the check was made."""
-        if self.here is None:
+        if self.this_place is None:
             return
-        self.here |= {
-            "generation": self.here["generation"] + 1,
+        self.this_place |= {
+            "generation": self.this_place["generation"] + 1,
             "scheduled_at": last_scheduled(monitor_id, interval, result.checked_at),
             "blind": result.cause_code == Cause.NETWORK_DOWN,
         }
@@ -111,15 +116,15 @@ class MonitorAssignments:
 
     def is_answer(self, at: datetime) -> bool:
         """Whether a check at ``at`` answers the last request to this place."""
-        if self.here is None or (asked_at := self.here["asked_at"]) is None:
+        if self.this_place is None or (asked_at := self.this_place["asked_at"]) is None:
             return False
-        last_check_at: datetime | None = self.here["checked_at"]
+        last_check_at: datetime | None = self.this_place["checked_at"]
         return at >= asked_at and (last_check_at is None or last_check_at < asked_at)
 
     def standing(self, unconfirmed_at: datetime | None) -> Standing | None:
-        if self.here is None:
+        if self.this_place is None:
             return None
-        fields = {name: self.here[name] for name in _OF_STANDING}
+        fields = {name: self.this_place[name] for name in _OF_STANDING}
         return Standing(**fields, unconfirmed_at=unconfirmed_at)
 
 
@@ -134,22 +139,22 @@ def load(
 
 
 def _assignments_of(rows: Mapping[int, Any], place: int, newest: int | None) -> MonitorAssignments:
-    elsewhere = [row for location, row in rows.items() if location != place]
+    other_places = [row for location, row in rows.items() if location != place]
     if place not in rows:
-        return MonitorAssignments(None, elsewhere)
+        return MonitorAssignments(None, other_places)
     here = dict(rows[place]._mapping)
-    if not elsewhere and here["checked_at"] is not None:
+    if not other_places and here["checked_at"] is not None:
         here["checked_at"] = latest.later(here["checked_at"], newest)
-    return MonitorAssignments(here, elsewhere)
+    return MonitorAssignments(here, other_places)
 
 
 def write(session: AnySession, assigned: Sequence[MonitorAssignments]) -> None:
     """Write the assignments that have changed. The lock on the monitor's state protects them."""
     rows = [
-        {"monitor": monitor.here["monitor_id"], "place": monitor.here["location_id"]}
-        | {f"new_{name}": monitor.here[name] for name in _WRITTEN}
+        {"monitor": monitor.this_place["monitor_id"], "place": monitor.this_place["location_id"]}
+        | {f"new_{name}": monitor.this_place[name] for name in _WRITTEN}
         for monitor in assigned
-        if monitor.unwritten and monitor.here is not None
+        if monitor.unwritten and monitor.this_place is not None
     ]
     if rows:
         session.execute(_WRITE, rows)
@@ -176,7 +181,9 @@ def ask(
     row, patience = AssignmentRow, timedelta(seconds=seconds)
     of_monitor = row.monitor_id == monitor_id
     with writing() as session:
-        lock(session, monitor_id)  # the change feed names the monitor, and each place reads its row
+        lock_state(
+            session, monitor_id
+        )  # the change feed names the monitor, and each place reads its row
         stored = session.execute(
             select(row.location_id, row.asked_at, row.checked_at).where(
                 of_monitor, row.location_id.in_(places)

@@ -91,7 +91,7 @@ class ResultBatch:
     windows: MaintenanceTimes
     monitors: dict[int, MonitorInBatch]
     tokens: dict[int, int]
-    failing: evidence.Failing
+    failing: evidence.FailingChecks
     taken: set[tuple[int, int]]  # monitor and time (ms) of results that the place has already
     family: Family = NO_FAMILY
     good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks, by monitor

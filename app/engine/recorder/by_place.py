@@ -11,7 +11,7 @@ from typing import Any
 from app.db import AnySession
 from app.db.by_place import NewestCheck, newest_of
 from app.i18n import N_, _, _n
-from app.judge.verdict import Vote, vote_lasts
+from app.judge.verdict import Vote, vote_valid_for
 from app.records import Verdict
 from app.rules.time import iso
 
@@ -28,7 +28,7 @@ def of_monitors(
     """The newest result of each place that still counts, by monitor id."""
     by_since: dict[datetime, list[int]] = defaultdict(list)
     for monitor in monitors:
-        by_since[now - vote_lasts(monitor)].append(monitor.id)
+        by_since[now - vote_valid_for(monitor)].append(monitor.id)
     by_monitor: dict[int, list[NewestCheck]] = {}
     for since, ids in by_since.items():
         by_monitor |= newest_of(session, ids, since)
@@ -45,7 +45,7 @@ def cause_by_some(
     down = {
         vote.place
         for vote in votes
-        if vote.verdict is Verdict.DOWN and (unconfirmed_too or vote.lasting)
+        if vote.verdict is Verdict.DOWN and (unconfirmed_too or vote.persistent)
     }
     slow = {vote.place for vote in votes if vote.verdict is Verdict.DEGRADED}
     verdict = Verdict.DOWN if down else Verdict.DEGRADED

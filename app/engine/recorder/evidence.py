@@ -40,8 +40,8 @@ from app.rules.who_saw import named_places, title_of
 SLOW_STORED_EVERY = 600.0  # seconds
 ASIDE = "aside"  # marks a check that is stored aside
 _OF_RESULT = ("ip", "http_version", "location")
-ELSEWHERE = "elsewhere"  # in the last good check: the last good checks of other places, by name
-MAX_ELSEWHERE = 9
+OTHER_PLACES = "elsewhere"  # in the last good check: the last good checks of other places, by name
+MAX_OTHER_PLACES = 9
 
 _EVIDENCE: Any = MonitorEvidenceRow.__table__
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
@@ -90,7 +90,7 @@ def beside_others(session: AnySession, good: Mapping[int, Any]) -> dict[int, Any
     """
     stored = _last_good(session, list(good))
     return {
-        id: check | {ELSEWHERE: _last_of_others(check, stored.get(id))}
+        id: check | {OTHER_PLACES: _last_of_others(check, stored.get(id))}
         for id, check in good.items()
     }
 
@@ -98,18 +98,18 @@ def beside_others(session: AnySession, good: Mapping[int, Any]) -> dict[int, Any
 def _last_of_others(check: Mapping[str, Any], stored: Any) -> dict[str, Any]:
     by_location = {good.get("location"): good for good in reversed(good_checks(stored))}
     newest_last = [(name, good) for name, good in by_location.items() if name != check["location"]]
-    return dict(newest_last[-MAX_ELSEWHERE:])
+    return dict(newest_last[-MAX_OTHER_PLACES:])
 
 
 def good_checks(stored: Any) -> list[dict[str, Any]]:
     """The stored last good checks of a monitor, one for each place, the newest first."""
     if not isinstance(stored, dict):
         return []
-    newest = {key: value for key, value in stored.items() if key != ELSEWHERE}
-    return [newest, *reversed((stored.get(ELSEWHERE) or {}).values())]
+    newest = {key: value for key, value in stored.items() if key != OTHER_PLACES}
+    return [newest, *reversed((stored.get(OTHER_PLACES) or {}).values())]
 
 
-class Failing:
+class FailingChecks:
     """The stored failing checks of the monitors of a batch, until an incident opens. They are read
     together, when the first one is needed, and written together.
     """
@@ -232,7 +232,7 @@ class NewIncident:
 
 
 def of_incidents(
-    session: AnySession, failing: Failing, new_incidents: Sequence[NewIncident]
+    session: AnySession, failing: FailingChecks, new_incidents: Sequence[NewIncident]
 ) -> dict[int, dict[str, Any]]:
     """The evidence for incidents, by monitor. Parts that cannot be read are dropped: they must not
     keep an incident from opening.

@@ -24,7 +24,7 @@ from app.db.statements import as_stored, updating
 from app.db.tables import IncidentRow, PlaceRow, UnreachableRow
 from app.db.types import to_ms
 from app.engine.recorder import unreachable
-from app.engine.recorder.rows import cover_limit_s, judged_since, last_pause, whole
+from app.engine.recorder.rows import cover_limit_s, in_whole_seconds, judged_since, last_pause
 from app.judge.replay import (
     FAR_FUTURE,
     BehindSpan,
@@ -32,10 +32,10 @@ from app.judge.replay import (
     ParentsAt,
     Replay,
     TimeSpan,
-    hidden_within,
     margin,
+    parents_by_outages,
 )
-from app.judge.verdict import NO_PARENTS, PastResult, Rules, State, vote_lasts
+from app.judge.verdict import NO_PARENTS, PastResult, Rules, State, vote_valid_for
 from app.records import MAX_CAUSE, Result, Verdict
 from app.stats.cover import split
 from app.stats.tally import HOUR_MS, merged
@@ -88,7 +88,7 @@ class Search:
     def rules(self) -> Rules:
         monitor = self.monitor
         since = dict.fromkeys(self.places, judged_since(monitor))
-        return Rules(monitor.location_rule, monitor.confirmations, vote_lasts(monitor), since)
+        return Rules(monitor.location_rule, monitor.confirmations, vote_valid_for(monitor), since)
 
     @property
     def covers(self) -> timedelta:
@@ -106,7 +106,7 @@ class Search:
     @property
     def begin(self) -> datetime:
         """The time from which results are read: they may have a vote or count at ``since``."""
-        begin = self.since - max(vote_lasts(self.monitor), self.covers)
+        begin = self.since - max(vote_valid_for(self.monitor), self.covers)
         return max(begin, judged_since(self.monitor))
 
     @property
@@ -229,14 +229,16 @@ def _store(
             (row for row in unmatched if row.started_at <= end and _end_of(row) >= start), None
         )
         if row is None:
-            row = IncidentRow(monitor_id=monitor_id, found_late=True, created_at=whole(now))
+            row = IncidentRow(
+                monitor_id=monitor_id, found_late=True, created_at=in_whole_seconds(now)
+            )
             session.add(row)
         else:
             unmatched.remove(row)
         row.started_at, row.ended_at = start, end
         row.cause, row.cause_code = outage.cause, outage.cause_code
         row.seen_by = list(outage.seen_by)
-        row.updated_at = whole(now)
+        row.updated_at = in_whole_seconds(now)
         if row.acknowledged_at is not None:
             row.acknowledged_at = min(max(row.acknowledged_at, start), end)
     for row in unmatched:
@@ -257,7 +259,7 @@ def end(session: AnySession, monitor_id: int, now: datetime) -> None:
             updating(row)
             .where(row.monitor_id == monitor_id, is_correctable)
             .where(row.started_at < now, row.ended_at > now)
-            .values(ended_at=whole(now))
+            .values(ended_at=in_whole_seconds(now))
         )
 
 
@@ -292,7 +294,7 @@ def _parents(
     above = {id: above[id] for search in searches if (id := search.monitor.id) in above}
     begin = min((search.begin for search in searches), default=FAR_FUTURE)
     outages = unreachable.outages_above(session, above, begin)
-    return {id: hidden_within(spans, NO_PARENTS) for id, spans in outages.items()}
+    return {id: parents_by_outages(spans, NO_PARENTS) for id, spans in outages.items()}
 
 
 def _replayed(
@@ -307,7 +309,7 @@ def _replayed(
     for search, checks in _read((search, search.begin, search.final_at) for search in searches):
         of_monitor = incidents[search.monitor.id]
         spans = [span for span in of_monitor if (span.ended_at or FAR_FUTURE) > search.begin]
-        parents_at = parents.get(search.monitor.id, hidden_within((), NO_PARENTS))
+        parents_at = parents.get(search.monitor.id, parents_by_outages((), NO_PARENTS))
         replay, earlier = (_replay(search, spans, parents_at) for _number in range(2))
         replay.judge(checks)
         earlier.judge(_without_own(search, checks))
@@ -335,7 +337,7 @@ def _replay(search: Search, incidents: Sequence[BlockedSpan], parents_at: Parent
     behind = next((row for row in search.behind if row.started_at < search.since), None)
     state, covered_until = State(), None
     if open_outage is not None:
-        state, covered_until = State(started_at=open_outage.started_at), _end_of(open_outage)
+        state, covered_until = State(down_since=open_outage.started_at), _end_of(open_outage)
     elif behind is not None:
         state, covered_until = State(behind=behind.parent_id), _end_of(behind)
     replay = Replay(
@@ -365,7 +367,7 @@ def _not_judged_in_time(
 
 def _whole(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
     """The spans in whole seconds, as incidents are stored."""
-    rounded = [(whole(start), whole(end)) for start, end in spans]
+    rounded = [(in_whole_seconds(start), in_whole_seconds(end)) for start, end in spans]
     return [(start, end) for start, end in rounded if start < end]
 
 
@@ -388,9 +390,9 @@ def _final_outages(search: Search, replay: Replay) -> Sequence[TimeSpan] | None:
     )
     if open_outage is None:
         return replay.outages if replay.is_clear else None
-    if replay.down_since is None:
+    if replay.unrecovered_since is None:
         return None
-    return [*replay.outages, (replay.down_since, _end_of(open_outage))]
+    return [*replay.outages, (replay.unrecovered_since, _end_of(open_outage))]
 
 
 def _read(
@@ -431,7 +433,9 @@ def _outage(span: TimeSpan, search: Search, title: str) -> Outage | None:
     start, end = span
     incidents = [row for row in search.stored if row.started_at < end and _end_of(row) > start]
     failures = [
-        result for result in search.late_failures if start <= whole(result.checked_at) < end
+        result
+        for result in search.late_failures
+        if start <= in_whole_seconds(result.checked_at) < end
     ]
     if not incidents and not failures:
         return None

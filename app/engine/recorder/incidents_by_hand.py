@@ -17,7 +17,13 @@ from app.db.statements import as_stored
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps, unreachable
 from app.engine.recorder.alerting import notify
-from app.engine.recorder.rows import end, lock, open_incident, reset_confirmation, whole
+from app.engine.recorder.rows import (
+    end,
+    in_whole_seconds,
+    lock_state,
+    open_incident,
+    reset_confirmation,
+)
 from app.errors import Conflict, Invalid, NotFound, existing, no_such
 from app.i18n import _
 from app.records import Ending, Event
@@ -32,7 +38,7 @@ def create_incident(session: AnySession, fields: Mapping[str, Any], now: datetim
     id = fields["monitor_id"]
     if session.get(MonitorRow, id) is None:
         raise Invalid({"monitor_id": [no_such("monitor", id)]})
-    state = lock(session, id)
+    state = lock_state(session, id)
     # Read again under the lock: somebody may have changed whom it alerts meanwhile.
     monitor = session.get_one(MonitorRow, id, populate_existing=True)
     ended = fields.get("ended_at")
@@ -47,14 +53,14 @@ def create_incident(session: AnySession, fields: Mapping[str, Any], now: datetim
         cause=fields.get("cause"),
         comment=fields.get("comment"),
         by_hand=True,
-        created_at=whole(now),
-        updated_at=whole(now),
+        created_at=in_whole_seconds(now),
+        updated_at=in_whole_seconds(now),
     )
     session.add(incident)
     session.flush()
     if ended is None:
         reset_confirmation(session, state)
-        unreachable.leave(session, state, now)
+        unreachable.detach(session, state, now)
         notify(session, [Alert(Event.INCIDENT_OPENED, monitor, incident)], now)
     return incident
 
@@ -91,7 +97,7 @@ def change_incident(
             incident.unwatched = list(gaps.gaps_until(incident, state, incident.ended_at)) or None
     if not was_open and incident.ended_at is None:
         _refuse_second_open(session, incident.monitor_id, incident.id)
-    incident.updated_at = whole(now)
+    incident.updated_at = in_whole_seconds(now)
     session.flush()
     is_open, monitor = incident.ended_at is None, session.get_one(MonitorRow, incident.monitor_id)
     if was_open != is_open:
@@ -123,7 +129,7 @@ def delete_incident(session: AnySession, incident_id: int, now: datetime) -> Non
 def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, MonitorStateRow]:
     query = select(IncidentRow.monitor_id).where(IncidentRow.id == incident_id)
     monitor_id = existing(session.scalar(query), "incident", incident_id)
-    state = lock(session, monitor_id)
+    state = lock_state(session, monitor_id)
     # Read again under the lock: the engine may have ended it meanwhile.
     incident = session.scalar(as_stored(IncidentRow).where(IncidentRow.id == incident_id))
     if incident is None:

@@ -26,23 +26,23 @@ from app.engine.recorder import (
     unreachable,
 )
 from app.engine.recorder.batch import STATE_COLUMNS, MonitorInBatch, ResultBatch
-from app.engine.recorder.rows import cover_limit_s, last_end, repeat_pause, whole
+from app.engine.recorder.rows import cover_limit_s, in_whole_seconds, last_end, repeat_pause
 from app.engine.schedule import is_repeat
-from app.judge.replay import hidden_within, in_order, is_out_of_order, margin
+from app.judge.replay import in_order, is_out_of_order, margin, parents_by_outages
 from app.judge.verdict import (
     Decision,
+    Effect,
     NewResult,
     Stage,
     State,
-    Step,
     Vote,
     after_gap,
     ends_by_silence,
     good_places,
     has_outage,
     is_outdated,
+    judge_result,
     silent_failures,
-    step,
     without_future,
 )
 from app.records import Outcome, Result, Verdict
@@ -68,10 +68,10 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
     if is_outdated(previous, check):
         return
     decision = _decision(batch, monitor, check)
-    monitor.situation = decision.after
-    monitor.assigned.set_vote(decision.after.votes[check.place])
+    monitor.situation = decision.situation
+    monitor.assigned.set_vote(decision.situation.votes[check.place])
     if decision.counted or decision.shown:
-        monitor.set_state(decision.after.state)
+        monitor.set_state(decision.situation.state)
     if decision.shown:
         set_cause(batch, monitor, decision.votes, result)
     if decision.counted:
@@ -79,13 +79,13 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
             # A result that repeats the state of a heartbeat is no run.
             monitor.columns["response_time"] = result.response_time
         _certificate(batch, monitor, outcome)
-        _keep_evidence(batch, previous.state, decision.step, outcome)
+        _keep_evidence(batch, previous.state, decision.effect, outcome)
         _incident(batch, monitor, previous.state, decision, result)
         _notify_again(batch, monitor, result)
-        unreachable.follow(batch, monitor, previous.state, check.at)
+        unreachable.update_family(batch, monitor, previous.state, check.at)
     if monitor.row.slow_alert_after or monitor.state.slow_since is not None:
         decision = _judge_slow(batch, monitor, decision, outcome)
-    if decision.step not in (Step.CONFIRM, Step.OPEN) or not decision.counted:
+    if decision.effect not in (Effect.CONFIRM, Effect.OPEN) or not decision.counted:
         _keep_aside(batch, monitor, previous.votes.get(check.place), outcome)
     _set_unconfirmed(batch, monitor, decision, result)
 
@@ -109,16 +109,16 @@ def _note_gap(batch: ResultBatch, monitor: MonitorInBatch, at: datetime) -> None
 
 def _decision(batch: ResultBatch, monitor: MonitorInBatch, check: NewResult) -> Decision:
     rules, row = monitor.rules, monitor.row
-    decision = step(rules, monitor.situation, check)
+    decision = judge_result(rules, monitor.situation, check)
     if not is_out_of_order(monitor.situation, check, decision):
         return decision
     _write_rows(batch)
     covers = timedelta(seconds=cover_limit_s(row))
-    boundary = monitor.state.started_at or last_end(batch.session, row.id)
+    boundary = monitor.state.down_since or last_end(batch.session, row.id)
     since = max(check.at - margin(rules, covers), monitor.judged_since, monitor.votes_from)
     if boundary is not None and boundary <= batch.now:
         since = max(since, boundary)
-    first, last = max(since - rules.stale_after, monitor.votes_from), believable(batch.now)
+    first, last = max(since - rules.vote_valid_for, monitor.votes_from), believable(batch.now)
     stored = rollups.checks([row.id], to_ms(first), to_ms(last) + 1)[row.id]
     checks = [other for other in stored if other.place in rules.places_since]
     # A place that has voted meanwhile was awaited at first.
@@ -128,7 +128,7 @@ def _decision(batch: ResultBatch, monitor: MonitorInBatch, check: NewResult) -> 
     rules = replace(rules, places_since=places_since)
     above = {row.id: batch.family.above.get(row.id, ())}
     outages_above = unreachable.outages_above(batch.session, above, since)
-    parents_at = hidden_within(outages_above.get(row.id, ()), check.parents)
+    parents_at = parents_by_outages(outages_above.get(row.id, ()), check.parents)
     return in_order(rules, covers, monitor.situation, check, decision, checks, since, parents_at)
 
 
@@ -159,7 +159,7 @@ def _newest_checks(batch: ResultBatch, monitor: MonitorInBatch) -> Sequence[Newe
     """The newest result of each of the monitor's places, with this batch."""
     _write_rows(batch)
     assigned.write(batch.session, [monitor.assigned])
-    return newest(batch.session, monitor.row.id, batch.now - monitor.rules.stale_after)
+    return newest(batch.session, monitor.row.id, batch.now - monitor.rules.vote_valid_for)
 
 
 def _set_unconfirmed(
@@ -189,7 +189,7 @@ def _set_unconfirmed(
     ):
         columns["unconfirmed_at"] = batch.now
     # The checker of this place knows of it by itself, but not of a check on request.
-    others_wait = monitor.assigned.on_request or monitor.assigned.elsewhere
+    others_wait = monitor.assigned.on_request or monitor.assigned.other_places
     if columns["unconfirmed_at"] != unconfirmed_at and others_wait:
         changes.note(batch.session, monitor.row.id)
 
@@ -211,14 +211,14 @@ def _certificate(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) 
         )
 
 
-def _keep_evidence(batch: ResultBatch, previous: State, next_step: Step, outcome: Outcome) -> None:
+def _keep_evidence(batch: ResultBatch, previous: State, effect: Effect, outcome: Outcome) -> None:
     if evidence.wants_good(outcome):
         batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
-    if next_step in (Step.CONFIRM, Step.OPEN):
+    if effect in (Effect.CONFIRM, Effect.OPEN):
         if outcome.result.is_good:
             return  # the majority fails, but this check was good
         batch.failing.keep(outcome, first=previous.failing_since is None)
-    elif next_step is Step.CANCEL:
+    elif effect is Effect.CANCEL:
         batch.failing.drop(outcome.result.monitor_id or 0)
 
 
@@ -229,7 +229,7 @@ def _keep_aside(
     the vote of the place before this result.
     """
     result, id = outcome.result, monitor.row.id
-    if not monitor.assigned.elsewhere:
+    if not monitor.assigned.other_places:
         return
     recovered = result.is_good and previous is not None and previous.failures > 0
     if recovered or result.maintenance:
@@ -259,17 +259,17 @@ def _incident(
     if decision.moment is None:
         return
     id, moment, rules = monitor.row.id, decision.moment, monitor.rules
-    if decision.step is Step.OPEN:
+    if decision.effect is Effect.OPEN:
         was_slow = previous.slow_since is not None
         batch.incident_changes[id] = outages.Opening(id, moment, result, was_slow=was_slow)
-        monitor.set_state(replace(monitor.state, started_at=whole(moment)))
-    elif decision.step is Step.END:
-        votes = decision.after.votes.values()
-        places = silent_failures(rules, votes, previous.started_at, batch.now)
+        monitor.set_state(replace(monitor.state, down_since=in_whole_seconds(moment)))
+    elif decision.effect is Effect.END:
+        votes = decision.situation.votes.values()
+        places = silent_failures(rules, votes, previous.down_since, batch.now)
         checks = _newest_checks(batch, monitor) if places else ()
         silent = [place for place in checks if place.place_id in places]
         by_silence = ends_by_silence(rules, decision, places)
-        good = good_places(votes, previous.started_at)
+        good = good_places(votes, previous.down_since)
         slow = monitor.state.verdict is Verdict.DEGRADED
         batch.incident_changes[id] = outages.Closing(
             id, moment, good, silent, by_silence, slow=slow
@@ -299,20 +299,20 @@ def _judge_slow(
         return decision
     windows = slowness.windows_of(id, rules, monitor.results, believable(batch.now))
     ended = None if state.slow_since else last_end(batch.session, id)
-    transition = windows.step(state.slow_since, ended, conclusive=outcome.conclusive)
-    if transition.step is Step.OPEN and transition.moment is not None:
+    transition = windows.judge_newest(state.slow_since, ended, conclusive=outcome.conclusive)
+    if transition.effect is Effect.OPEN and transition.moment is not None:
         batch.failing.keep(outcome, first=True)
         slow = outages.Slow(
             windows.slow_checks(), rules.limit, windows.voters(), monitor.judged_since
         )
         batch.incident_changes[id] = outages.Opening(id, transition.moment, result, slow=slow)
-        monitor.set_state(replace(state, slow_since=whole(transition.moment)))
+        monitor.set_state(replace(state, slow_since=in_whole_seconds(transition.moment)))
     elif (
-        transition.step is Step.END
+        transition.effect is Effect.END
         and transition.moment is not None
         and state.slow_since is not None
     ):
-        by_change = whole(monitor.votes_from) > state.slow_since
+        by_change = in_whole_seconds(monitor.votes_from) > state.slow_since
         _end_slow(batch, monitor, transition.moment, by_change=by_change)
     return replace(decision, recheck=decision.recheck or transition.recheck)
 
@@ -339,7 +339,7 @@ def carry_out(batch: ResultBatch) -> None:
     """Write the results, and the incidents that they open and end."""
     _write_rows(batch)
     of_several_places = {
-        id: check for id, check in batch.good.items() if batch.monitors[id].assigned.elsewhere
+        id: check for id, check in batch.good.items() if batch.monitors[id].assigned.other_places
     }
     if of_several_places:
         batch.good |= evidence.beside_others(batch.session, of_several_places)

@@ -19,7 +19,7 @@ from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
 from app.engine.recorder import found_late, gaps
 from app.engine.recorder.found_late import Search
-from app.engine.recorder.rows import cover_limit_s, judged_since, last_pause, lock
+from app.engine.recorder.rows import cover_limit_s, judged_since, last_pause, lock_state
 from app.judge.replay import TimeSpan
 from app.judge.verdict import MIN_COVER_S
 from app.records import Result
@@ -206,7 +206,7 @@ def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping
     row = IncidentRow
     has_gap = row.monitor_id.in_(moments), row.unwatched.is_not(None)
     for monitor_id in sorted(set(session.scalars(select(row.monitor_id).where(*has_gap)))):
-        lock(session, monitor_id)
+        lock_state(session, monitor_id)
         gaps.fill(session, monitors[monitor_id], moments[monitor_id])
 
 

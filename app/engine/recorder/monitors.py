@@ -32,14 +32,14 @@ from app.db.types import to_ms
 from app.engine.recorder import found_late, gaps, pings, unreachable
 from app.engine.recorder.rows import (
     end,
-    lock,
+    lock_state,
     open_incident,
     remark,
     reset_confirmation,
 )
 from app.errors import existing
 from app.i18n import N_, _
-from app.judge.heartbeat import after_change, watched_anew
+from app.judge.heartbeat import after_change, after_resume
 from app.judge.verdict import MIN_COVER_S
 from app.records import CHECK_OPTIONS, Cause, Ending, Verdict
 from app.stats.tally import MAX_COVER_MS
@@ -57,7 +57,7 @@ FIELDS_THAT_FORCE_A_CHECK = frozenset(
     }
 )  # fmt: skip
 # A change of one of these may change the verdict that the votes of a monitor's places lead to.
-FIELDS_THAT_FORCE_A_REVOTE = frozenset({"confirmations", "location_rule"})
+FIELDS_OF_THE_RULE = frozenset({"confirmations", "location_rule"})
 # Results before a change of one of these are not judged again when late results arrive: they were
 # judged by another rule, or are of another target.
 FIELDS_THAT_END_REJUDGING = frozenset(
@@ -87,7 +87,7 @@ def watch_from(
     """Set the places that a monitor is checked from; returns whether they changed. Results of the
     places that it lost stop counting ``now``.
     """
-    row = lock(session, monitor_id)
+    row = lock_state(session, monitor_id)
     if not assignments.assign(session, monitor_id, places, now):
         return False
     row.judged_since = now
@@ -101,7 +101,7 @@ def apply_changes(
     session: AnySession, monitor: MonitorRow, fields: Collection[str], now: datetime
 ) -> None:
     """Apply a change of the ``fields`` of a monitor to its state and schedule."""
-    row = lock(session, monitor.id)
+    row = lock_state(session, monitor.id)
     if FIELDS_THAT_END_REJUDGING & set(fields):
         row.judged_since = now
     if fields:
@@ -112,7 +112,7 @@ def apply_changes(
             row.alerted_domain_dates = None  # nobody was alerted to the expiry of the new domain
         row.domain = row.ssl_issued_at = row.ssl_expires_at = row.ssl_fingerprint = None
         reset_confirmation(session, row)
-        unreachable.leave(session, row, now)
+        unreachable.detach(session, row, now)
         _reset_verdict(row)
         if (evidence := session.get(MonitorEvidenceRow, monitor.id)) is not None:
             evidence.last_good = None
@@ -126,7 +126,7 @@ def apply_changes(
         _make_due(session, monitor.id, now)
     if "depends_on" in fields:
         # Its next check decides whether it is behind one of the new ones.
-        unreachable.leave(session, row, now)
+        unreachable.detach(session, row, now)
         row.parents_asked_at = None
         unreachable.check_again(session, [monitor.id], now)
     if fields:
@@ -135,15 +135,15 @@ def apply_changes(
 
 def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     """Pause a monitor. An open incident ends now, without a recovery message (decision 2)."""
-    row = lock(session, monitor_id)
+    row = lock_state(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if monitor.paused:
         return
     monitor.paused, row.paused_at = True, now
     _reset_places(session, monitor_id, now)
     reset_confirmation(session, row)
-    unreachable.leave(session, row, now)
-    unreachable.release(session, monitor_id, now)
+    unreachable.detach(session, row, now)
+    unreachable.check_children(session, monitor_id, now)
     pings.change_heartbeat(session, monitor, now)
     changes.before_commit(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
@@ -156,7 +156,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
 
 def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
     """Resume a monitor; its first check is due at once. Until then it is unknown."""
-    row = lock(session, monitor_id)
+    row = lock_state(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if not monitor.paused:
         return
@@ -164,7 +164,7 @@ def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
     _reset_places(session, monitor_id, now)
     reset_confirmation(session, row)
     _reset_verdict(row)
-    pings.change_heartbeat(session, monitor, now, watched_anew)
+    pings.change_heartbeat(session, monitor, now, after_resume)
 
 
 def show_unknown(
@@ -192,7 +192,7 @@ def _store_unknown(
 ) -> None:
     shown = [row for row in rows if row.verdict not in (None, Verdict.UNKNOWN)]
     for row in shown:
-        unreachable.leave(session, row, now)
+        unreachable.detach(session, row, now)
         row.verdict, row.status_since = Verdict.UNKNOWN, now
         row.cause_code, row.cause = Cause.CHECK_ERROR, causes[row.monitor_id]
         changes.note(session, row.monitor_id)
@@ -209,12 +209,12 @@ def delete_monitor(session: AnySession, monitor_id: int, now: datetime) -> None:
     """Delete a monitor with everything recorded of it. Nobody is notified, but services with an
     alert for each incident are sent its end. Raises NotFound.
     """
-    lock(session, monitor_id)
+    lock_state(session, monitor_id)
     if (incident := open_incident(session, monitor_id)) is not None:
         end(incident, now, now, Ending.PAUSE)
         enqueue_closing(session, _monitor(session, monitor_id), incident, now, deleted=True)
     changes.note(session, monitor_id)
-    unreachable.forget(session, monitor_id, now)
+    unreachable.forget_parent(session, monitor_id, now)
     # A window that was only for this monitor is deleted: a window without monitors and tags applies
     # to all, and would silence the others.
     only_of_it = (

@@ -20,7 +20,7 @@ from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, PlaceRow
 from app.db.types import readable
 from app.engine.recorder import by_place, evidence, gaps, slowness
 from app.engine.recorder.alerting import notify
-from app.engine.recorder.rows import end, remark_at, whole
+from app.engine.recorder.rows import end, in_whole_seconds, remark_at
 from app.i18n import N_, _
 from app.judge.slow import Usual
 from app.judge.verdict import PastResult
@@ -91,7 +91,7 @@ Change = Opening | Closing
 
 
 def carry_out(
-    session: AnySession, changes: Sequence[Change], failing: evidence.Failing, now: datetime
+    session: AnySession, changes: Sequence[Change], failing: evidence.FailingChecks, now: datetime
 ) -> None:
     """Open and end these incidents, at most one for each monitor, and write the alerts about them
     in this order. The results of the batch must be stored already.
@@ -133,7 +133,7 @@ def _open(
     session: AnySession,
     openings: Sequence[Opening],
     monitors: Mapping[int, Any],
-    failing: evidence.Failing,
+    failing: evidence.FailingChecks,
     now: datetime,
 ) -> dict[int, IncidentRow]:
     """Open incidents, by monitor."""
@@ -190,10 +190,10 @@ def _incident(
     cause, code = first.get("cause") or result.cause or "", first.get("cause_code")
     incident = degraded or IncidentRow(
         monitor_id=opening.monitor_id,
-        started_at=whole(opening.since),
+        started_at=in_whole_seconds(opening.since),
         severity=IncidentSeverity.DEGRADED if opening.slow else IncidentSeverity.DOWN,
         by_hand=False,
-        created_at=whole(now),
+        created_at=in_whole_seconds(now),
     )
     if (slow := opening.slow) is not None:
         # A new monitor has no week to compare with.
@@ -205,7 +205,7 @@ def _incident(
         _become_down(degraded, opening.since, now)
     incident.cause = cause[:MAX_CAUSE] or None
     incident.cause_code = code or result.cause_code
-    incident.updated_at = whole(now)
+    incident.updated_at = in_whole_seconds(now)
     evidence.store_evidence(incident, parts)
     return incident
 
@@ -215,7 +215,7 @@ def _become_down(incident: IncidentRow, since: datetime, now: datetime) -> None:
     the monitor was slow.
     """
     incident.severity = IncidentSeverity.DOWN
-    incident.down_since = down_since = max(whole(since), incident.started_at)
+    incident.down_since = down_since = max(in_whole_seconds(since), incident.started_at)
     incident.reminded_at = now  # the next reminder is due a whole period from now
     remark_at(incident, _(WAS_SLOW, cause=incident.cause or ""), down_since)
     if incident.acknowledged_by:

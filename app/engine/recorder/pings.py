@@ -182,7 +182,9 @@ def _state_of(row: HeartbeatStateRow) -> HeartbeatState:
 
 def _load(session: AnySession, ids: Collection[int]) -> dict[int, _Watched]:
     """These heartbeats, locked."""
-    unreachable.lock(session, ids)  # in the order in which ``record`` locks, to avoid deadlocks
+    unreachable.lock_family(
+        session, ids
+    )  # in the order in which ``record`` locks, to avoid deadlocks
     rows = session.execute(_WATCHED.where(HeartbeatStateRow.monitor_id.in_(ids))).all()
     return {
         row.monitor_id: _Watched(

@@ -25,13 +25,13 @@ from app.engine.recorder.steady import Steady, steady_of
 from app.engine.schedule import Claim, Standing
 from app.judge.verdict import (
     MIN_COVER_S,
+    Effect,
     Rules,
     Situation,
     Stage,
-    Step,
-    revote,
+    judge_votes,
     silent_failures,
-    vote_lasts,
+    vote_valid_for,
 )
 from app.records import Outcome, Result
 
@@ -112,9 +112,9 @@ def _record(
         numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
         tokens = shards.locked(session, place, numbers)
         ids = {claim.monitor_id for claim, _outcome in outcomes}
-        family = unreachable.lock(session, ids)
+        family = unreachable.lock_family(session, ids)
         monitors = _load(session, ids | family.ids, place, now)
-        windows, failing = MaintenanceTimes(session, now), evidence.Failing(session, monitors)
+        windows, failing = MaintenanceTimes(session, now), evidence.FailingChecks(session, monitors)
         taken = _stored_before(monitors, outcomes, place)
         batch = ResultBatch(
             session, now, location, place, windows, monitors, tokens, failing, taken, family
@@ -137,7 +137,7 @@ def _record(
         for claim, _outcome in outcomes:
             monitor = monitors.get(claim.monitor_id)
             remembered = None
-            if monitor is not None and not monitor.assigned.elsewhere:
+            if monitor is not None and not monitor.assigned.other_places:
                 standing, columns = monitor.standing, monitor.columns
                 remembered = steady_of(claim, monitor.row, monitor.state, standing, columns)
             steady.remember(claim.monitor_id, remembered)
@@ -164,7 +164,7 @@ def _stored_before(
     times: set[tuple[int, int]] = set()
     for claim, outcome in outcomes:
         if (monitor := monitors.get(claim.monitor_id)) is not None:
-            at, here = to_ms(outcome.result.checked_at), monitor.assigned.here
+            at, here = to_ms(outcome.result.checked_at), monitor.assigned.this_place
             last = monitor.newest if here is None else here["checked_at"]
             if last is None or at <= to_ms(last):
                 times.add((claim.monitor_id, at))
@@ -203,7 +203,9 @@ def _load(
 def _monitor_of(row: Any, incident: Any, assignments: MonitorAssignments) -> MonitorInBatch:
     state = state_of(row, incident)
     silent_from, newest = gaps.silent_from(state), latest.later(state.checked_at, row.newest)
-    if not assignments.elsewhere:  # its good checks do not write the state each time (``steady``)
+    if (
+        not assignments.other_places
+    ):  # its good checks do not write the state each time (``steady``)
         state = replace(state, checked_at=newest)
     rules = rules_of(row, assignments.places())
     restarts = (row.created_at, row.resumed_at, row.spec_since)
@@ -248,7 +250,7 @@ def _cover_s(monitor: MonitorInBatch, *, conclusive: bool) -> int:
     """
     if monitor.row.paused or not monitor.assigned.has_vote:
         return 0
-    follows = conclusive or monitor.assigned.here is not None
+    follows = conclusive or monitor.assigned.this_place is not None
     return cover_limit_s(monitor.row) if follows else MIN_COVER_S
 
 
@@ -284,13 +286,13 @@ def rules_of(monitor: Any, places: Mapping[int, datetime]) -> Rules:
     return Rules(
         monitor.location_rule,
         monitor.confirmations,
-        vote_lasts(monitor),
+        vote_valid_for(monitor),
         places,
         gaps.longest_without_gap(monitor),
     )
 
 
-def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
+def judge_votes_again(session: AnySession, row: MonitorRow, now: datetime) -> None:
     """Judge the newest results of a monitor's places again after its rule or places have changed:
     set its status, and end its incident, by the present rule and places. The places that it lost
     have no vote any more, and the new ones have none yet. Inside ``writing()``.
@@ -306,25 +308,25 @@ def judge_anew(session: AnySession, row: MonitorRow, now: datetime) -> None:
     loaded = _load(session, {row.id}, NO_PLACE, now)
     monitor, windows = loaded[row.id], MaintenanceTimes(session, now)
     state_before, maintenance = monitor.state, windows.covers(row, now)
-    decision = revote(monitor.rules, monitor.situation, now, maintenance=maintenance)
-    votes = decision.after.votes.values()
-    if decision.step is Step.END and silent_failures(
-        monitor.rules, votes, state_before.started_at, now
+    decision = judge_votes(monitor.rules, monitor.situation, now, maintenance=maintenance)
+    votes = decision.situation.votes.values()
+    if decision.effect is Effect.END and silent_failures(
+        monitor.rules, votes, state_before.down_since, now
     ):
         return  # a place that saw the failure is silent: the next check says so as it ends it
-    monitor.set_state(decision.after.state)
+    monitor.set_state(decision.situation.state)
     unconfirmed_at = monitor.columns["unconfirmed_at"]
     if decision.recheck or decision.unconfirmed:
         monitor.columns["unconfirmed_at"] = unconfirmed_at or now
     elif monitor.state.stage not in (Stage.CONFIRMING, Stage.RECOVERING):
         monitor.columns["unconfirmed_at"] = None
-    failing = evidence.Failing(session, [row.id])
+    failing = evidence.FailingChecks(session, [row.id])
     batch = ResultBatch(session, now, "", NO_PLACE, windows, loaded, {}, failing, set())
     set_cause(batch, monitor, decision.votes)
-    if decision.step is Step.CANCEL:
+    if decision.effect is Effect.CANCEL:
         failing.drop(row.id)
-    elif decision.step is Step.END and decision.moment:
+    elif decision.effect is Effect.END and decision.moment:
         closing = outages.Closing(row.id, decision.moment, (), by_change=True)
         batch.incident_changes[row.id] = closing
-    unreachable.follow(batch, monitor, state_before, now)
+    unreachable.update_family(batch, monitor, state_before, now)
     finish(batch)

@@ -25,7 +25,7 @@ from app.stats.cover import cover_limit_ms
 AUTHOR = "Wakeful"  # of the remarks that the recorder writes into comments
 
 
-def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:
+def lock_state(session: AnySession, monitor_id: int) -> MonitorStateRow:
     """Lock the state row until the transaction ends, and note a change of the monitor in the change
     feed: the owner of its shard must not go on with the state that it remembers. Raises NotFound.
     """
@@ -64,7 +64,7 @@ def state_of(row: Any, incident: Any) -> State:
         State,
         row,
         verdict=Verdict(row.verdict) if row.verdict else None,
-        started_at=None if is_slow else started,
+        down_since=None if is_slow else started,
         by_hand=bool(incident and incident.by_hand),
         slow_since=started if is_slow else None,
         behind=row.behind_id,
@@ -122,7 +122,7 @@ def reset_confirmation(session: AnySession, row: MonitorStateRow) -> None:
         evidence.failing = None
 
 
-def whole(moment: datetime) -> datetime:
+def in_whole_seconds(moment: datetime) -> datetime:
     """Round down to whole seconds, so that times of incidents survive a round trip of the API."""
     return moment.replace(microsecond=0)
 
@@ -146,9 +146,9 @@ def end(incident: IncidentRow, at: datetime, now: datetime, ending: Ending) -> d
     Its times stay in the order that the forms require: an acknowledgement after the first good
     check, or from a clock that was ahead, moves to the end.
     """
-    ended = incident.ended_at = max(whole(at), incident.started_at)
+    ended = incident.ended_at = max(in_whole_seconds(at), incident.started_at)
     incident.ending = ending
     if incident.acknowledged_at is not None:
         incident.acknowledged_at = min(incident.acknowledged_at, ended)
-    incident.updated_at = whole(now)
+    incident.updated_at = in_whole_seconds(now)
     return ended

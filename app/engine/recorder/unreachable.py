@@ -34,11 +34,11 @@ from app.i18n import N_, _
 from app.judge.replay import FAR_FUTURE, TimeSpan
 from app.judge.verdict import (
     NO_PARENTS,
+    Effect,
     Parents,
     Stage,
     State,
-    Step,
-    behind,
+    behind_parent,
     failing_parent,
     is_failing,
 )
@@ -62,7 +62,7 @@ _NEWEST_FAILURE = (
 )
 
 
-def lock(session: AnySession, ids: Collection[int]) -> Family:
+def lock_family(session: AnySession, ids: Collection[int]) -> Family:
     """Lock the states of these monitors and of their family, in one order with all others."""
     above, below = dependencies.above(session, ids), dependencies.below(session, ids)
     far = {id for ids in below.values() for id in ids}
@@ -136,7 +136,7 @@ def _lacks_answer(parent: MonitorInBatch, asked_at: datetime, now: datetime) -> 
     checked = parent.assigned.checked()
     times = [parent.newest] if len(checked) == 1 else checked
     return any(
-        at is None or (at < asked_at and now - at <= parent.rules.stale_after) for at in times
+        at is None or (at < asked_at and now - at <= parent.rules.vote_valid_for) for at in times
     )
 
 
@@ -152,7 +152,9 @@ def _good_since(session: AnySession, ids: Sequence[int], now: datetime) -> datet
     return None if ended is None else min(ended, now)
 
 
-def follow(batch: ResultBatch, monitor: MonitorInBatch, previous: State, at: datetime) -> None:
+def update_family(
+    batch: ResultBatch, monitor: MonitorInBatch, previous: State, at: datetime
+) -> None:
     """Write what the new state of a monitor means for its parents and for those behind it.
     ``previous``: its state before. ``at``: the start of the check that led to the new one.
     """
@@ -175,7 +177,7 @@ def follow(batch: ResultBatch, monitor: MonitorInBatch, previous: State, at: dat
             _hide(batch, monitor)
     else:
         if is_failing(previous) and monitor.row.id in batch.family.parents:
-            release(batch.session, monitor.row.id, batch.now)
+            check_children(batch.session, monitor.row.id, batch.now)
         _judge_waiting(batch, monitor, at)
 
 
@@ -188,11 +190,11 @@ def _hide(batch: ResultBatch, parent: MonitorInBatch) -> None:
             continue
         if child.state.verdict is not Verdict.DOWN:
             continue  # its newest check could not tell whether it fails
-        previous, transition = child.state, behind(child.state, root)
+        previous, transition = child.state, behind_parent(child.state, root)
         child.set_state(transition.state)
         child.columns |= {"unconfirmed_at": None, "parents_asked_at": None}
         set_cause(batch, child)
-        if transition.step is Step.CANCEL:
+        if transition.effect is Effect.CANCEL:
             batch.failing.drop(id)
         _note_span(batch, child, previous, batch.now)
         changes.note(batch.session, id)
@@ -243,7 +245,7 @@ def end_span(session: AnySession, monitor_id: int, at: datetime) -> None:
     session.flush()
 
 
-def leave(session: AnySession, state: MonitorStateRow, now: datetime) -> None:
+def detach(session: AnySession, state: MonitorStateRow, now: datetime) -> None:
     """Let a monitor be behind no other any more, because a person has changed it. Until its next
     check, it shows the cause of its own newest failure.
     """
@@ -257,7 +259,7 @@ def leave(session: AnySession, state: MonitorStateRow, now: datetime) -> None:
 # --- Those that are behind a monitor
 
 
-def release(session: AnySession, parent_id: int, now: datetime) -> None:
+def check_children(session: AnySession, parent_id: int, now: datetime) -> None:
     """Check those that are behind a monitor at once, because it hides them no more. They stay
     unreachable until then.
     """
@@ -292,12 +294,12 @@ def _judge_heartbeats_again(session: AnySession, ids: Iterable[int], at: datetim
         wakeups.note(session, liveness.DEADLINES)
 
 
-def forget(session: AnySession, parent_id: int, now: datetime) -> None:
+def forget_parent(session: AnySession, parent_id: int, now: datetime) -> None:
     """Take a monitor that is deleted out of those that others are behind."""
-    release(session, parent_id, now)
+    check_children(session, parent_id, now)
     behind = select(MonitorStateRow).where(MonitorStateRow.behind_id == parent_id)
     for row in session.scalars(behind):
-        leave(session, row, now)
+        detach(session, row, now)
 
 
 # --- Their outages, for results that come late

@@ -37,7 +37,7 @@ from app.engine.agent.buffer import RETENTION
 from app.engine.schedule import Claim, Standing
 from app.errors import Invalid, Throttled
 from app.i18n import N_, _
-from app.judge.verdict import vote_lasts
+from app.judge.verdict import vote_valid_for
 from app.lasting import Lasting
 from app.records import CONFIRMATIONS, Outcome, Result
 from app.rules.clocks import believable
@@ -325,7 +325,7 @@ def _has_vote(result: AgentResult, row: Any, now: datetime) -> bool:
     """Whether a result can be the vote of its place. A result from before a pause, or from before a
     change of the check or of the rule, cannot.
     """
-    if row.paused or now - result.at > vote_lasts(row):
+    if row.paused or now - result.at > vote_valid_for(row):
         return False
     sinces = (row.spec_since, row.judged_since, row.resumed_at)
     return not any(result.at < since for since in sinces if since)

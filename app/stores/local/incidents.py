@@ -15,7 +15,7 @@ from app.db.tags import tagged
 from app.db.types import of_fields, readable, unreadable_in
 from app.engine import recorder
 from app.engine.recorder import gaps
-from app.engine.recorder.rows import lock
+from app.engine.recorder.rows import lock_state
 from app.errors import CHANGED_MEANWHILE, Conflict, Invalid, NotFound, WakefulError
 from app.i18n import _
 from app.records import (
@@ -316,5 +316,5 @@ def _by_monitor(session: DbSession, ids: Sequence[int]) -> Sequence[int]:
 
 def _locked(session: DbSession, id: int) -> IncidentRow:
     """The incident, with a lock on its monitor's state, so that nobody else changes its times."""
-    lock(session, get_row(session, IncidentRow, "incident", id).monitor_id)
+    lock_state(session, get_row(session, IncidentRow, "incident", id).monitor_id)
     return get_row(session, IncidentRow, "incident", id)

@@ -17,7 +17,7 @@ from app.engine.schedule import Standing, done_until, due
 from app.errors import Conflict, Invalid
 from app.forms.lists import NO_SUCH_PLACE
 from app.i18n import N_, _, _n
-from app.judge.verdict import vote_lasts
+from app.judge.verdict import vote_valid_for
 from app.records import DEFAULT_PLACE_ID, Carrier, MonitorRef, PageQuery, Place, PlaceSeen
 from app.stores import base
 from app.stores.base import Fields
@@ -112,7 +112,7 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
 
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
         monitor, now = get_monitor(db.session, monitor_id), self.now()
-        rows = by_place.newest(db.session, monitor_id, now - vote_lasts(monitor))
+        rows = by_place.newest(db.session, monitor_id, now - vote_valid_for(monitor))
         times = by_place.times(db.session, monitor_id, now - DAY)
         states = self._states([row.place_id for row in rows])
         return [

@@ -272,20 +272,20 @@ class LocalMonitors(LocalPart, base.Monitors):
             if "depends_on" in fields and set_parents(session, row, parents):
                 changed.add("depends_on")
             recorder.apply_changes(session, row, changed, now)
-            is_voted_anew = bool(recorder.FIELDS_THAT_FORCE_A_REVOTE & changed)
+            rule_changed = bool(recorder.FIELDS_OF_THE_RULE & changed)
             if "locations" in fields and not is_heartbeat(row.url):
                 wanted = fields["locations"] or DEFAULT_PLACES
                 places = places_of(wanted, assignments.places(wanted))
                 old = names_of(session, id)
                 # Rows of another table; the session logs the columns of the monitor.
                 audit.changed(session, audit.thing(row), {"locations": (old, sorted(wanted))})
-                is_voted_anew |= recorder.watch_from(session, id, places, now)
+                rule_changed |= recorder.watch_from(session, id, places, now)
             if fields.get("pause"):
                 recorder.pause(session, id, now)
             elif fields.get("pause") is not None:
                 recorder.resume(session, id, now)
-            if is_voted_anew:
-                recorder.judge_anew(session, row, now)
+            if rule_changed:
+                recorder.judge_votes_again(session, row, now)
         return self.get(id)
 
     def delete(self, id: int) -> None:
