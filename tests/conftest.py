@@ -54,6 +54,7 @@ pytest_plugins = [
     "tests.support.plans",
     "tests.support.postgres",
     "tests.support.redis",
+    "tests.support.queue",
 ]
 
 SECRET_KEY = "a secret key for tests only"

@@ -47,13 +47,6 @@ def settings(redis_server, tmp_path):
     return queue_settings(redis_server, tmp_path)
 
 
-@pytest.fixture
-def carrier(settings):
-    made = QueueCarrier(settings)
-    yield made
-    made.close(0)
-
-
 def secret_spec(url):
     return CheckSpec(
         url=url,

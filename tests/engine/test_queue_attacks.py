@@ -44,13 +44,6 @@ def settings(redis_server, tmp_path):
     return queue_settings(redis_server, tmp_path)
 
 
-@pytest.fixture
-def carrier(settings):
-    made = QueueCarrier(settings)
-    yield made
-    made.close(0)
-
-
 # --- messages to both
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

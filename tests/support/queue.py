@@ -12,9 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from app.config import Settings
+from app.engine.carriers.queue import sender
 from app.engine.carriers.queue.broker import claim, listeners, make_redis, queue_of
 from app.engine.carriers.queue.prober import Desk
+from app.engine.carriers.queue.sender import QueueCarrier
 from app.engine.checking import make_prober
 from app.net.policy import Policy
 from tests.lab.net import Listener
@@ -35,6 +39,18 @@ def queue_settings(redis_server: Redis, folder: Path) -> Settings:
         allow_networks="loopback",
         canaries="",
     )
+
+
+@pytest.fixture
+def carrier(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[QueueCarrier]:
+    """The near end for a test whose settings are ``queue_settings``. Its threads wait for nothing
+    for long, also at its end.
+    """
+    monkeypatch.setattr(sender, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(sender, "LOOK_SECONDS", 0.1)
+    made = QueueCarrier(settings)
+    yield made
+    made.close(0)
 
 
 @contextmanager
