@@ -547,7 +547,7 @@ def _url_or_file(raw: str) -> str:
     from app.checks.expiry.rdap import parse_bootstrap
 
     try:
-        parse_bootstrap(Path(raw).read_bytes(), datetime.now(UTC), ours=False)
+        parse_bootstrap(Path(raw).read_bytes(), datetime.now(UTC), is_default=False)
     except Exception as fault:  # a file of another shape may raise any, such as KeyError
         why = fault.strerror if isinstance(fault, OSError) else str(fault).rstrip(".")
         raise ValueError(_(NO_REGISTRIES, file=raw, fault=why)) from None

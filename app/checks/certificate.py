@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
 
-from app.checks.outcome import Failure, clean
+from app.checks.outcome import Failure, strip_controls
 from app.i18n import N_, _, _n
 from app.records import Cause
 from app.rules.time import days_left, iso
@@ -50,17 +50,17 @@ class ServerCertificate:
     parsed: x509.Certificate
 
     def whole_days_left(self, at: datetime) -> int:
-        """The number of whole days; ``rules.time.days_left`` counts calendar days."""
+        """The whole days until it expires; ``rules.time.days_left`` counts calendar days."""
         return (self.not_after - at).days
 
     @property
-    def self_issued(self) -> bool:
+    def is_self_issued(self) -> bool:
         return self.parsed.subject == self.parsed.issuer
 
 
 @lru_cache(maxsize=20_000)
 def read_certificate(pem: str) -> ServerCertificate | None:
-    """Read one certificate; None if it cannot be read, so that only curl's verdict counts."""
+    """Read one certificate; None if it cannot be read. Only curl's verdict counts then."""
     try:
         parsed = _load(pem.encode("ascii"))
         names, addresses = _alternative_names(parsed)
@@ -85,12 +85,14 @@ def facts(pem: str) -> dict[str, Any]:
     if certificate is None:
         return {"subject": None, "unreadable": True}
     return {
-        "subject": clean(certificate.subject),
-        "issuer": clean(certificate.issuer),
+        "subject": strip_controls(certificate.subject),
+        "issuer": strip_controls(certificate.issuer),
         "not_before": iso(certificate.not_before),
         "not_after": iso(certificate.not_after),
         "sha256": certificate.fingerprint,
-        "names": [clean(name) for name in (*certificate.names, *certificate.addresses)][:100],
+        "names": [strip_controls(name) for name in (*certificate.names, *certificate.addresses)][
+            :100
+        ],
     }
 
 
@@ -169,7 +171,7 @@ def _pem_blocks(data: bytes) -> list[bytes]:
 def judge_chain(
     chain: Sequence[ServerCertificate], host: str, trust: TrustStore, now: datetime
 ) -> Failure | None:
-    """The first fault of the chain in the order of decision 10; None if there is none here.
+    """The first fault of the chain in the order of decision 10; None if it has none.
 
     ``chain`` is as sent, the leaf first. Certificates outside the leaf's path are not judged:
     servers also send expired cross-signed roots, which browsers ignore.
@@ -208,7 +210,7 @@ def _path(chain: Sequence[ServerCertificate], trust: TrustStore) -> list[ServerC
     path = [chain[0]]
     while len(path) < _MAX_PATH:
         last = path[-1]
-        if trust.contains(last.parsed) or _trusted_issuer(last, trust) or last.self_issued:
+        if trust.contains(last.parsed) or _trusted_issuer(last, trust) or last.is_self_issued:
             break
         unused = (sent for sent in chain if sent not in path)
         issuer = next((sent for sent in unused if _is_signed_by(last.parsed, sent.parsed)), None)
@@ -244,7 +246,7 @@ def _authority(path: Sequence[ServerCertificate], trust: TrustStore) -> Failure 
             "The certificate for %(subject)s comes from an authority that is not trusted: "
             "%(issuer)s."
         )
-    elif leaf.self_issued and _is_signed_by(leaf.parsed, leaf.parsed):
+    elif leaf.is_self_issued and _is_signed_by(leaf.parsed, leaf.parsed):
         cause = Cause.TLS_SELF_SIGNED
         sentence = N_(
             "The certificate for %(subject)s is self-signed: no authority vouches for it."
@@ -275,13 +277,15 @@ def _is_signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bo
 def _description(certificate: ServerCertificate, depth: int) -> str:
     if depth == 0:
         return _("The certificate for %(subject)s", subject=certificate.subject)
-    if certificate.self_issued:
+    if certificate.is_self_issued:
         return _("The certificate of the authority %(subject)s", subject=certificate.subject)
     return _("The intermediate certificate %(subject)s", subject=certificate.subject)
 
 
 def _ago(then: datetime, now: datetime) -> str:
-    """Hours on the first day, then calendar days (the sentence has the date too)."""
+    """Minutes in the first hour, hours on the first day, then calendar days (the sentence has the
+    date too).
+    """
     minutes = int((now - then).total_seconds()) // 60
     days, hours = -days_left(then, now), minutes // 60
     if days and hours >= 24:

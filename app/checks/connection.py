@@ -20,8 +20,8 @@ from app.rules.url import Target
 
 @dataclass(slots=True)
 class Connection:
-    """The course of a connection. ``ip`` is the address that accepted it, ``connect`` how long that
-    took, in seconds; None for a phase that was not reached.
+    """The course of a connection. ``ip``: the address that accepted it; None without a connection.
+    ``connect``: how long the attempt took, in seconds; None if there was none.
     """
 
     spec: CheckSpec
@@ -45,7 +45,7 @@ class Connection:
     def _not_connected(self) -> Failure:
         address = _("%(host)s port %(port)s", host=", ".join(self.tried[:3]), port=self.target.port)
         number, error = self.race.error, os.strerror(self.race.error)
-        if self.race.ours is not None:
+        if self.race.own_error is not None:
             return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(fault)s.", fault=error))
         if self.race.silent:
             sentence = N_("No TCP connection to %(address)s within the limit of %(limit)s s.")
@@ -55,8 +55,9 @@ class Connection:
 
 
 class ConnectionCheck(RunningCheck):
-    """A kind above TCP adds ``talk``, after which it calls ``end``, and ``outcome``.
-    ``phase_began``: when the present phase began (monotonic).
+    """The check of a kind that uses a TCP connection. It implements ``talk``, which gets the open
+    connection and must lead to a call of ``end``, and ``outcome``. ``phase_began``: when the
+    present phase began (monotonic).
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -101,7 +102,7 @@ class ConnectionCheck(RunningCheck):
     def outcome(self) -> Outcome:
         raise NotImplementedError
 
-    def read_by(self, ready: Callable[[int, int], None]) -> None:
+    def read_until_deadline(self, ready: Callable[[int, int], None]) -> None:
         """Call ``ready`` when the server has sent something, and ``end`` when the time is over."""
         if self.tcp is not None:
             self._timer = self.tools.loop.call_at(self.deadline, self.guard(self.end))
@@ -114,7 +115,7 @@ class ConnectionCheck(RunningCheck):
             self.tools.loop.unwatch(self.tcp.fileno())
 
     def receive(self, max_bytes: int) -> bytes | None:
-        """The bytes that have arrived, at most so many; None if the connection has ended or
+        """The bytes that have arrived, at most ``max_bytes``; None if the connection has ended or
         broken.
         """
         if self.tcp is None:
@@ -130,8 +131,9 @@ class ConnectionCheck(RunningCheck):
         return piece or None
 
     def end(self) -> None:
+        """End the connection, test the other address family, and finish the check."""
         self._hang_up()
-        # Not before the server has talked: a dead family may take all the time that this needs.
+        # The other family is tested last: a dead one may take all the time that the server needs.
         addresses, ip = self.trace.resolution.addresses, self.trace.ip or ""
         self.tools.families.test(
             addresses, ip, self.target.port, self.deadline, self.guard(self._finish)

@@ -16,7 +16,7 @@ from app.i18n import N_, _
 from app.records import HEARTBEAT_URL, Assertion, AssertionSource, CheckSpec, Monitor, is_heartbeat
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
 
-# The fields of every kind that is checked.
+# Fields of the monitor that every kind has but the heartbeat, which is not checked.
 CHECKED_FIELDS = frozenset(
     {"check_every", "timeout", "confirmations", "domain_alert_days", "locations", "location_rule"}
 )
@@ -29,9 +29,9 @@ class Kind:
     ``name`` is the word that the API returns; ``label`` and ``address`` (an example URL) are for
     people. ``read`` takes a URL apart, or raises ValueError with a sentence. ``fields`` are the
     fields of the monitor that this kind has and others may lack. ``phases`` are the
-    ``records.Timings`` that it measures, ``sources`` those of its assertions. ``check`` is its
-    ``RunningCheck``, by name, since forms and pages need the kinds, but neither curl nor OpenSSL;
-    None: nothing is checked, something calls Wakeful.
+    ``records.Timings`` that it measures, ``sources`` the sources that its assertions may have.
+    ``check`` is the dotted name of its ``RunningCheck``: forms and pages import the kinds, and must
+    not load curl and OpenSSL. It is None for heartbeats, which call Wakeful.
     """
 
     name: str
@@ -75,7 +75,7 @@ HTTP = Kind(
 
 
 def _reader_of_port(scheme: str, example: str) -> Callable[[str], Target]:
-    """Takes ``scheme://host:port`` apart."""
+    """A function that takes ``scheme://host:port`` apart. ``example``: such a URL for the error."""
 
     def read(text: str) -> Target:
         target = take_apart(text, {scheme: None})
@@ -145,7 +145,7 @@ DNS = Kind(
 )
 
 
-def _heartbeat_target(text: str) -> Target:
+def _read_heartbeat(text: str) -> Target:
     """Take ``heartbeat:`` apart. Raises ValueError with a sentence."""
     if text.lower() != HEARTBEAT_URL:
         raise ValueError(_("The URL of a heartbeat is heartbeat: and no more."))
@@ -157,7 +157,7 @@ HEARTBEAT = Kind(
     label=N_("Heartbeat"),
     address=HEARTBEAT_URL,
     schemes=(HEARTBEAT_URL.removesuffix(":"),),
-    read=_heartbeat_target,
+    read=_read_heartbeat,
     fields=frozenset({"period", "schedule", "zone", "grace", "max_run", "slug"}),
     phases=(),
     sources=frozenset(),
@@ -194,9 +194,9 @@ def read_url(url: str) -> tuple[Kind, Target]:
 
 def sends_secrets_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
     """Whether ``changes`` to the ``stored`` monitor would send its secrets to another server, or to
-    one that is not verified any more (decision 15): another scheme, host or port, or
-    ``verify_tls`` turned off. Another kind does not count: it does not send the stored secrets
-    (``fields_of_other_kinds``).
+    a server that is no longer verified (decision 15): another scheme, host or port, or
+    ``verify_tls`` turned off. A URL of another kind does not count, because the form refuses the
+    secrets for that kind (``fields_of_other_kinds``).
     """
     verified = getattr(stored, "verify_tls", True)
     if verified and not changes.get("verify_tls", verified):
@@ -240,14 +240,14 @@ def fields_of_other_kinds(url: str, values: Mapping[str, Any]) -> Sequence[tuple
 
 
 def _foreign_sources(kind: Kind, assertions: Sequence[Assertion]) -> Iterator[tuple[str, str]]:
-    for position, assertion in enumerate(assertions):
+    for index, assertion in enumerate(assertions):
         if assertion.source not in kind.sources:
             sentence = _(
                 "Monitors of the kind %(kind)s have these sources: %(words)s.",
                 kind=kind.name,
                 words=", ".join(word for word in AssertionSource if word in kind.sources),
             )
-            yield f"assertions.{position}.source", sentence
+            yield f"assertions.{index}.source", sentence
 
 
 def _is_default(name: str, value: Any) -> bool:

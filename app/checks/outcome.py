@@ -26,8 +26,8 @@ UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN,
 RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
 _UNKNOWN_CAUSES = frozenset({Cause.BLOCKED_BY_POLICY, Cause.NETWORK_DOWN, Cause.CHECK_ERROR})
 
-# Evidence of good checks is there to compare a failure with. Storing it each time would double the
-# cost of a check, so it is stored when something about the answer changed, and at least this often.
+# A failure is compared with the evidence of a good check. Evidence of each good check would double
+# the cost of a check, so a good check has it when its answer changed, and at least this often.
 GOOD_EVIDENCE_SECONDS = 600.0
 _MAX_CACHED = 50_000
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -35,7 +35,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a check is not good: ``code`` is from decision 10."""
+    """Why a check is not ``up``. ``code``: a cause code of decision 10."""
 
     code: str
     sentence: str
@@ -44,7 +44,9 @@ class Failure:
 def verdict_of(
     failure: Failure | None, spec: CheckSpec, response_ms: int | None
 ) -> tuple[Verdict, Failure | None]:
-    """The verdict, and the failure; a good answer that was too slow has one too."""
+    """The verdict and its failure. An answer without a failure that took too long is ``degraded``,
+    and has the failure ``slow_response``.
+    """
     if failure is not None:
         return Verdict.UNKNOWN if failure.code in _UNKNOWN_CAUSES else Verdict.DOWN, failure
     if spec.slow_after is None or response_ms is None or response_ms <= spec.slow_after:
@@ -54,13 +56,13 @@ def verdict_of(
     return Verdict.DEGRADED, Failure(Cause.SLOW_RESPONSE, sentence)
 
 
-def milliseconds(seconds: float | None) -> int | None:
+def whole_ms(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1000)
 
 
 def connect_failure(number: int, address: str, seconds: float, words: str) -> Failure:
     """Why no TCP connection to ``address`` was made, by the system's error ``number``. ``words``:
-    the text of any other error. ``seconds``: how long it was tried.
+    the error as text, for a number that has no sentence here. ``seconds``: how long it was tried.
     """
     cause = Cause.HOST_UNREACHABLE
     if number == errno.ECONNREFUSED:
@@ -94,21 +96,23 @@ def check_error(spec: CheckSpec, location: str, sentence: str) -> Outcome:
     return Outcome(result)
 
 
-def clean(text: str) -> str:
+def strip_controls(text: str) -> str:
     """Text without control characters: a NUL breaks databases, an escape breaks terminals."""
     return _CONTROL.sub("\ufffd", text)
 
 
 class GoodEvidence:
-    """Caches for each monitor of which answer its last evidence of a good check is."""
+    """Caches, for each monitor, the answer of the good check that had evidence last."""
 
     def __init__(self) -> None:
         self._answers: TTLCache[int, tuple[object, ...]] = TTLCache(
             _MAX_CACHED, GOOD_EVIDENCE_SECONDS, time.monotonic
         )
 
-    def is_due(self, monitor_id: int | None, answer: tuple[object, ...]) -> bool:
-        """Whether to make evidence of a good check. ``answer``: the parts of it to compare."""
+    def register(self, monitor_id: int | None, answer: tuple[object, ...]) -> bool:
+        """Return whether a good check with this answer needs evidence: the answer differs from the
+        cached one, or that is too old. The new answer is cached then.
+        """
         if monitor_id is None:
             return True
         if self._answers.get(monitor_id) == answer:
@@ -118,7 +122,9 @@ class GoodEvidence:
 
 
 def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Cause | None:
-    """The cause by a text condition, or None. A missing text in a cut body is not a fault."""
+    """The cause code of a text condition that is not met, or None. A text that is missing in a body
+    that was ``cut`` is no fault: the rest of the body may have it.
+    """
     if condition not in TEXT_CONDITIONS or not lookup:
         return None
     contained = lookup in text
@@ -127,13 +133,13 @@ def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Caus
     return None if contained or cut else Cause.TEXT_MISSING
 
 
-def excerpt(text: str, lookup: str, redactor: Redactor, around: int = 60) -> str | None:
-    """The text ``lookup`` with ``around`` characters on each side, on one line; None if it is not
-    there.
+def excerpt(text: str, lookup: str, redactor: Redactor, margin: int = 60) -> str | None:
+    """``lookup`` in ``text`` with ``margin`` characters on each side, on one line and with secrets
+    masked; None if ``text`` does not contain it.
     """
     index = text.find(lookup)
     if index < 0:
         return None
-    start, end = redactor.widened(text, max(0, index - around), index + len(lookup) + around)
+    start, end = redactor.widened(text, max(0, index - margin), index + len(lookup) + margin)
     piece = " ".join(redactor.text(text[start:end]).split())
     return ("…" if start else "") + piece + ("…" if end < len(text) else "")

@@ -35,10 +35,11 @@ log = logging.getLogger(__name__)
 
 DEFAULT_USER_AGENT = "Wakeful/1.0 (uptime check)"
 MAX_AT_ONCE = 2000
-_FILES_A_CHECK = 4  # file descriptors: its connection, two DNS questions, the other family
+# File descriptors of a check: its connection, two DNS questions, the other address family.
+_FILES_A_CHECK = 4
 _FILES_OF_OTHERS = 100 + MAX_ENDING
 _SETTLE_SECONDS = 1.0  # at the end, for the connections that are ending
-_GRACE_SECONDS = 5.0  # beyond a check's own time, before a blocking caller gives up
+_GRACE_SECONDS = 5.0  # beyond the time limit of a check, before a caller that waits gives up
 
 
 class Prober:
@@ -72,10 +73,10 @@ class Prober:
             for kind in KINDS
             if kind.check is not None
         }
-        self._at_once = _most_at_once()
+        self._max_running = _max_running()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
-        # By ticket: everything submitted and not yet handed back.
+        # By ticket: the checks that were submitted and whose ``done`` has not been called.
         self._unfinished: dict[int, CheckSpec] = {}
         self._tickets = 0
         self._closing = False
@@ -116,15 +117,15 @@ class Prober:
 
     def close(self, timeout: float = 0.0) -> list[CheckSpec]:
         """Accept no more checks, wait up to ``timeout`` seconds for those in flight, and return the
-        specs of the rest.
+        specs of the unfinished ones, whose ``done`` is never called.
 
-        Their ``done`` is never called. Safe to call twice; not from a ``done``.
+        May be called twice, but not from a ``done``.
         """
         deadline = time.monotonic() + timeout
         with self._idle:
             self._closing = True
-            while self._unfinished and (left := deadline - time.monotonic()) > 0:
-                self._idle.wait(left)
+            while self._unfinished and (remaining := deadline - time.monotonic()) > 0:
+                self._idle.wait(remaining)
             abandoned = list(self._unfinished.values())
             self._unfinished.clear()
             torn_down, self._torn_down = self._torn_down, True
@@ -145,7 +146,7 @@ class Prober:
 
     def _accept(self, ticket: int, spec: CheckSpec, done: Done) -> None:
         begin = partial(self._begin, ticket, spec, done)
-        if self._running < self._at_once:
+        if self._running < self._max_running:
             begin()
         else:
             self._waiting.append(begin)
@@ -184,20 +185,20 @@ class Prober:
             if not self._unfinished:
                 self._idle.notify_all()
         self._running -= 1
-        if self._waiting and self._running < self._at_once:
+        if self._waiting and self._running < self._max_running:
             # Not called directly: a thousand checks that fail at once would overflow the stack.
             self._loop.call_soon(self._waiting.popleft())
         if is_waited_for:
             try:
                 done(outcome)
             except Exception:
-                log.exception("What was to be done with an outcome failed")
+                log.exception("The outcome of a check could not be handed on")
 
 
 class Bundle:
-    """One file for curl. With ``extra`` it is in memory, until ``close``, and ``path`` is valid in
-    this process and its forks: a killed process leaves no copy on disk. Raises OSError for a bad
-    path.
+    """The file of trusted authorities for curl, at ``path``. With the file ``extra`` added, it is
+    in memory until ``close``: a killed process leaves no copy on disk, and ``path`` is valid only
+    in this process and its forks. Raises OSError if ``extra`` cannot be read.
     """
 
     def __init__(self, extra: str | None) -> None:
@@ -216,8 +217,8 @@ class Bundle:
             self._memory = None
 
 
-def _most_at_once() -> int:
-    """How many checks may hold connections at once, by the limit on this process's open files."""
+def _max_running() -> int:
+    """How many checks may run at once, by the limit on this process's open files."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:
         return MAX_AT_ONCE

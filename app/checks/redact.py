@@ -24,8 +24,8 @@ _OPEN_HEADERS = frozenset({
     "upgrade", "user-agent", "via", "x-requested-with",
 })  # fmt: skip
 _MIN_SECRET = 4  # characters; masking each "a" of a page would leave nothing to read
-# The user and password in any URL: only the target knows whose they are.
-# To the last @: people also write one in a password.
+# The user and password in any URL, whoever they belong to. Up to the last @, because a password may
+# contain one.
 _USER_INFO = re.compile(r"""(?<=//)[^/?#\s"'<>]{1,2048}@""")
 _MAX_BODY_SECRETS = 200
 
@@ -34,27 +34,27 @@ class Redactor:
     """Masks one monitor's secrets wherever they appear."""
 
     def __init__(self, spec: CheckSpec) -> None:
-        self._hidden = _hidden(spec.request_headers, spec.auth, spec.request_body)
+        self._secrets = _all_spellings(spec.request_headers, spec.auth, spec.request_body)
 
     def text(self, text: str, *, cut: bool = False) -> str:
         """The text with its secrets masked. ``cut``: the text is cut off, so the beginning of a
         secret at its end is masked too.
         """
         # Not by one pattern: one for twenty long headers takes a second to compile.
-        spans = [span for secret in self._hidden for span in _spans(text, secret, cut)]
+        spans = [span for secret in self._secrets for span in _spans(text, secret, cut)]
         shown, end = [], 0
         for first, last in sorted(spans):
-            if first >= end:  # a secret that overlaps the one before needs no mask of its own
+            if first >= end:  # secrets that overlap get one mask
                 shown += [text[end:first], MASK]
             end = max(end, last)
         return _USER_INFO.sub(f"{MASK}@", "".join([*shown, text[end:]]))
 
     def widened(self, text: str, first: int, last: int) -> tuple[int, int]:
-        """The edges of a piece of ``text``, moved so that they cut no secret in half: half a secret
-        would not be masked.
+        """The piece of ``text`` from ``first`` to ``last``, widened so that its edges cut no secret
+        in half: half a secret would not be masked.
         """
         start, end = first, last
-        for secret in self._hidden:
+        for secret in self._secrets:
             start_at = max(0, first - len(secret))
             for begin, stop in _spans(text[start_at : last + len(secret)], secret, False):
                 if start_at + begin < first < start_at + stop:
@@ -91,7 +91,7 @@ def _spans(text: str, secret: str, cut: bool) -> Iterable[tuple[int, int]]:
 
 
 @lru_cache(maxsize=256)
-def _hidden(
+def _all_spellings(
     headers: tuple[Pair, ...], auth: tuple[str, str] | None, body: str | None
 ) -> tuple[str, ...]:
     """Every spelling of every secret, the longest first: it may contain a shorter one."""

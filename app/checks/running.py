@@ -51,8 +51,9 @@ class CheckTools:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The result of a look-up. ``addresses``: those that policy allows. ``dns``: how long the
-    look-up took, in seconds. ``failure`` is set if no address is left.
+    """The result of a look-up. ``addresses``: the resolved addresses that the policy allows.
+    ``dns``: how long the look-up took, in seconds; None for an IP address. ``failure`` is set if
+    there is no allowed address.
     """
 
     resolved: tuple[str, ...] = ()
@@ -61,7 +62,7 @@ class Resolution:
     dns: float | None = None
     failure: Failure | None = None
 
-    def by_name(self) -> dict[str, Any]:
+    def as_evidence(self) -> dict[str, Any]:
         """The addresses as evidence."""
         return {
             "resolved": list(self.resolved),
@@ -74,8 +75,9 @@ class Resolution:
 
 class RunningCheck:
     """A running check. ``done`` is called once with its outcome, on the loop; an exception goes to
-    ``on_error`` instead. A kind adds ``_resolved``, which goes on with the addresses of the target,
-    or ``begin``, if it begins otherwise; and ``cancel``, which closes what is open.
+    ``on_error`` instead. Each kind implements ``_resolved``, which gets the addresses of the target
+    (or ``begin``, if the check does not begin with looking the target up), and ``cancel``, which
+    closes sockets and timers.
     """
 
     def __init__(
@@ -98,8 +100,8 @@ class RunningCheck:
         raise NotImplementedError
 
     def guard(self, call: Callable[..., None]) -> Callable[..., None]:
-        """``call``, to be called by the loop: what it raises goes to ``on_error``, or the check
-        would never finish.
+        """A callback for the loop that calls ``call`` and passes an exception to ``on_error``.
+        Without it, the check would never finish.
         """
         return partial(self._guarded, call)
 
@@ -115,14 +117,15 @@ class RunningCheck:
 
     # --- The addresses that it may connect to
 
-    def look_up(self, target: Target, then: Callable[[Resolution], None]) -> None:
+    def look_up(self, target: Target, on_resolved: Callable[[Resolution], None]) -> None:
         """Resolve the target's name until the deadline, and ask the policy about its addresses.
-        ``then`` is called once: immediately for an IP address or a cached name, else on the loop.
+        ``on_resolved`` is called once: before this returns for an IP address or a cached name, else
+        by the loop.
         """
         name, resolver = target.dns_name, self.tools.resolver
 
         def finish(resolved: Resolved, seconds: float | None) -> None:
-            self._guarded(then, self._permitted(target, resolved, seconds))
+            self._guarded(on_resolved, self._permitted(target, resolved, seconds))
 
         if target.address is not None:
             finish(Resolved(target.ascii_host, (target.address,)), None)
@@ -143,7 +146,7 @@ class RunningCheck:
             finish(resolved, time.monotonic() - asked_at)
 
         timer = self.tools.loop.call_at(self.deadline, self.guard(give_up))
-        forget = resolver.lookup(name, self.guard(answered))
+        forget = resolver.look_up(name, self.guard(answered))
 
     def _permitted(self, target: Target, resolved: Resolved, seconds: float | None) -> Resolution:
         if resolved.cause is not None:
@@ -161,16 +164,17 @@ class RunningCheck:
 
     # --- The outcome of a kind that is not HTTP
 
-    def outcome_of(
+    def build_outcome(
         self, resolution: Resolution, failure: Failure | None, *,
         timings: Timings, response_ms: int | None, ip: str | None, answer: tuple[object, ...],
         evidence: Callable[[], dict[str, Any]], single: dict[AssertionSource, object],
         warnings: tuple[str, ...] = (), **more: Any,
     ) -> Outcome:  # fmt: skip
-        """``answer``: when this is another than the last good one's, a good check has evidence.
-        ``evidence``: what it has beside ``url``, ``resolved``, ``refused``, ``ip``, ``timings``.
-        ``single``: the values of assertions by their sources, beside the response time. ``more``:
-        other fields of the outcome.
+        """Evaluate the assertions and build the outcome. A check that is ``up`` has evidence only
+        if ``answer`` has changed or the last evidence is old (``GoodEvidence``), any other check
+        always. ``evidence`` returns the fields beside ``url``, ``resolved``, ``refused``, ``ip``
+        and ``timings``. ``single``: the values for assertions by source, without the response time.
+        ``more``: other fields of the outcome.
         """
         spec = self.spec
         checked = unevaluated(spec.assertions)
@@ -193,11 +197,11 @@ class RunningCheck:
             location=self.tools.location,
             assertions=checked,
         )
-        if verdict == Verdict.UP and not self.good.is_due(spec.monitor_id, (spec.url, *answer)):
+        if verdict == Verdict.UP and not self.good.register(spec.monitor_id, (spec.url, *answer)):
             return Outcome(result, **more)
         facts = {
             "url": spec.url,
-            **resolution.by_name(),
+            **resolution.as_evidence(),
             "ip": ip,
             "timings": timings.by_phase(),
             **evidence(),
@@ -206,7 +210,9 @@ class RunningCheck:
 
 
 class RunningChecks:
-    """All checks of one kind in one prober. ``check`` makes one. Lives on the loop's thread."""
+    """The running checks of one kind in one prober. ``check``: the class of the kind's checks. All
+    methods are called on the loop's thread, ``close`` when that has ended.
+    """
 
     def __init__(self, tools: CheckTools, check: type[RunningCheck]) -> None:
         self._tools = tools

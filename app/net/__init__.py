@@ -1,8 +1,8 @@
 """All network access: bounded in time and size, and judged by policy.
 
 policy        which addresses are open; networks is the table behind it, with its sources
-resolver      names to addresses; dnsquery asks the servers, hosts reads the machine's own files
-client        connections and HTTP of all that is no check, to addresses that policy has judged
+resolver      names to addresses; dnsquery asks the servers, hosts reads the machine's files
+client        connections and HTTP requests that are not checks
 race          TCP connections to several addresses at once, and to the other address family
 canary        whether this instance's own network works
 codings       gzip and other content codings, decoded within limits, and the bytes as text

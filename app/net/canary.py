@@ -1,8 +1,9 @@
-"""Test whether this instance's own network works, by connecting to hosts that other people run.
+"""Test whether this installation's network works, by connecting to hosts that other people run
+(``CANARIES``).
 
-Canaries are asked when many monitors fail at once (decision 9, ``CANARIES``), and hourly to
-learn which of them accept connections at all. They are exempt from policy: an admin names them, and
-nothing is sent to them beyond the TCP handshake.
+Canaries are asked when many monitors fail at once (decision 9), and hourly to learn which of them
+accept connections at all. The policy does not judge them: an admin names them, and nothing is sent
+to them beyond the TCP handshake.
 """
 
 from __future__ import annotations
@@ -93,9 +94,9 @@ def network_works(
     is no answer, because a firewall or a captive portal may have sent it. A refusal from any other
     counts: otherwise a canary that always refuses would be useless.
 
-    The first answer ends the wait of at most ``timeout`` seconds. Without canaries the network
-    counts as working, and also after an error of Wakeful, which is logged: it must not hide
-    outages. Never raises.
+    Waits for the first answer, for ``timeout`` seconds at most. Without canaries, and after an
+    error of Wakeful, which is logged, the network counts as working: otherwise outages would be
+    hidden. Never raises.
     """
     try:
         return not canaries or any(
@@ -156,10 +157,10 @@ _Answer = tuple[Canary, CanaryAnswer] | Exception
 def _answers(
     canaries: Sequence[Canary], timeout: float, dns_servers: Sequence[DnsServer]
 ) -> Iterator[tuple[Canary, CanaryAnswer]]:
-    """The responses as they arrive; late ones are left out. Raises for faults of ours."""
+    """The responses as they arrive, until the time is over. Raises for faults of ours."""
     deadline = time.monotonic() + timeout
     answers: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
-    # A thread of its own: nobody waits for the connections to end.
+    # In a thread, so that nobody waits for the connections to end.
     asking = threading.Thread(
         target=_ask, args=(canaries, dns_servers, deadline, answers.put), name="canary", daemon=True
     )
@@ -198,8 +199,8 @@ def _ask(
         ):
             for canary in canaries:
                 _begin(canary, deadline, loop, names, answered)
-            while unanswered and (left := deadline - time.monotonic()) > 0:
-                loop.run_once(left)
+            while unanswered and (remaining := deadline - time.monotonic()) > 0:
+                loop.run_once(remaining)
             loop.settle(HANG_UP_SECONDS)
     except Exception as fault:
         put(fault)
@@ -208,7 +209,7 @@ def _ask(
 def _begin(
     canary: Canary, deadline: float, loop: Loop, names: Resolver, put: Callable[[_Answer], None]
 ) -> None:
-    """Look the name of one canary up, and connect to its addresses."""
+    """Look up the name of one canary, and connect to its addresses."""
 
     def connect(resolved: Resolved) -> None:
         if not resolved.addresses:  # a name that cannot be resolved counts as no answer
@@ -221,8 +222,8 @@ def _begin(
         if race.tcp is not None:
             loop.hang_up(race.tcp)
             put((canary, CanaryAnswer.ACCEPTED))
-        elif race.ours is not None:
-            put(OSError(race.ours, os.strerror(race.ours)))
+        elif race.own_error is not None:
+            put(OSError(race.own_error, os.strerror(race.own_error)))
         else:
             is_refused = errno.ECONNREFUSED in race.errors
             put((canary, CanaryAnswer.REFUSED if is_refused else CanaryAnswer.NOTHING))
@@ -230,6 +231,6 @@ def _begin(
     host = canary[0].lower()
     resolved = names.without_dns(host)
     if resolved is None:
-        names.lookup(host, connect)
+        names.look_up(host, connect)
     else:
         connect(resolved)

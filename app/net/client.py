@@ -1,8 +1,9 @@
-"""Connections and HTTP of everything but checks, within a time limit: names are resolved by
-DNS_SERVERS, policy judges the addresses, the first that accepts wins, and CA_BUNDLE is trusted.
+"""Connections and HTTP requests that are not checks, within a time limit. Names are resolved by
+DNS_SERVERS, the policy judges the addresses, the first that accepts wins, and CA_BUNDLE is trusted.
 
-A name is resolved once, and the connection goes to an address that policy has judged. So a name
-that resolves differently the second time (DNS rebinding) reaches no other address.
+A name is resolved once, and the connection goes to an address that the policy has judged. So a name
+that resolves differently the second time (DNS rebinding) reaches no other address. The policy does
+not judge servers that are settings of this installation (``own_setting``).
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ _PAGE = re.compile(r"\s*<(!--|(!doctype|html|head|body|h\d|p|div|center)\b)", re
 
 
 class Blocked(Exception):
-    """Policy closes every address of the host. The text says what to allow and where."""
+    """The policy refuses every address of the host. The text says what to allow and where."""
 
 
 class ConnectionFailed(Exception):
-    """No answer arrived. The text says why; of the URL, it has only the host."""
+    """No answer arrived. The text says why. It contains no part of the URL but the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Response:
 
     @property
     def words(self) -> str:
-        """The readable text of the body: proxies and gateways answer with HTML pages."""
+        """The body as text to read, without the markup of an HTML page."""
         declared_html = self.headers.get("Content-Type", "").lower().startswith("text/html")
         return page_text(self.text) if declared_html or _PAGE.match(self.text) else self.text
 
@@ -89,7 +90,8 @@ class Network:
     cache: Cache = field(default_factory=Cache, repr=False)
 
     def __post_init__(self) -> None:
-        # Read the machine's files now: of two threads that read first, one would see them empty.
+        # Read the machine's files now: if two threads read them for the first time at once, one of
+        # them would take them for empty.
         self.names.local("localhost")
         self.names.config()
 
@@ -102,14 +104,15 @@ class Network:
         auth: tuple[str, str] | None = None,
         own_setting: bool = False,
     ) -> Response:
-        """POST once. ``own_setting``: the URL is this instance's own setting, which policy trusts.
+        """POST once. ``own_setting``: the URL is a setting of this installation, which the policy
+        does not judge.
 
         The status line decides the result. An error after it, in headers or body, is ignored: the
-        service has taken the message, and retries would repeat it for a day. Raises Blocked and
-        ConnectionFailed, and ValueError for a URL that is none.
+        service has taken the message, and retries would repeat it for a day. Raises Blocked,
+        ConnectionFailed, and ValueError for a text that is not a URL.
         """
         target = parse_url(url)
-        # The login as bytes: requests would encode text as Latin-1, and raise for other letters.
+        # As bytes: requests would encode text as Latin-1, and raise for other letters.
         login = None if auth is None else (auth[0].encode(), auth[1].encode())
         request = requests.Request("POST", target.url, _headers(headers), data=body, auth=login)
         return self._send(request, target, own_setting=own_setting)
@@ -122,9 +125,7 @@ class Network:
         own_setting: bool = False,
         max_bytes: int = MAX_BODY,
     ) -> Response:
-        """GET once, with the same rules as ``post``. ``max_bytes``: bytes that are read of the
-        body.
-        """
+        """GET once, with the same rules as ``post``. ``max_bytes``: the limit on the body."""
         target = parse_url(url)
         request = requests.Request("GET", target.url, _headers(headers))
         return self._send(request, target, own_setting=own_setting, max_bytes=max_bytes)
@@ -146,10 +147,10 @@ class Network:
         # The adapter alone: a session would connect through a proxy from the environment, past the
         # policy, and would read the whole body of a redirect, however large.
         with closing(adapter), _watchdog(adapter.sockets, deadline) as expired:
-            left = max(0.1, min(CONNECT_SECONDS, deadline - monotonic()))
+            seconds = max(0.1, min(CONNECT_SECONDS, deadline - monotonic()))
             try:
                 answer = adapter.send(
-                    request, stream=True, timeout=(left, READ_SECONDS), proxies={}
+                    request, stream=True, timeout=(seconds, READ_SECONDS), proxies={}
                 )
             except Exception as fault:
                 if adapter.status is not None:
@@ -162,8 +163,8 @@ class Network:
                 return Response(answer.status_code, answer.headers, text, cut)
 
     def session(self) -> requests.Session:
-        """For a server that is this installation's own setting, which policy does not judge. No
-        proxy or .netrc of the environment sees or replaces a key.
+        """A session with a server that is a setting of this installation: the policy does not judge
+        it. Proxies and .netrc of the environment are ignored, so none sees or replaces a key.
         """
         session = requests.Session()
         session.trust_env = False
@@ -175,8 +176,8 @@ class Network:
     def addresses(
         self, host: str, seconds: float = RESOLVE_SECONDS, *, own_setting: bool = False
     ) -> list[str]:
-        """The addresses of a host that policy allows; all for an ``own_setting``. Raises Blocked
-        and ConnectionFailed.
+        """The addresses of a host that the policy allows; all of them for an ``own_setting``.
+        Raises Blocked and ConnectionFailed.
         """
         resolved = resolve(host.lower(), seconds, names=self.names, cache=self.cache)
         if not resolved.addresses:
@@ -193,7 +194,7 @@ class Network:
     def connect(
         self, host: str, port: int, seconds: float, *, own_setting: bool = False
     ) -> socket.socket:
-        """A TCP connection to a host within ``seconds``, which are the socket's time limit too.
+        """A TCP connection to a host within ``seconds``, which is the socket's time limit too.
         Raises Blocked, ConnectionFailed if the name has no address, and OSError.
         """
         deadline = monotonic() + seconds
@@ -204,9 +205,9 @@ class Network:
 
 
 def connect(addresses: Sequence[str], port: int, seconds: float) -> tuple[socket.socket, str]:
-    """Connect to the first address that accepts, as checks do (RFC 8305): each has a quarter of a
-    second before the next one is tried too. Returns the socket and the address. Raises OSError, of
-    all faults the most specific one.
+    """Connect to the first address that accepts, as checks do (RFC 8305): after a quarter of a
+    second, the next one is tried too. Returns the socket and the address. Raises OSError with the
+    most specific fault.
     """
     raced: list[RaceResult] = []
     failed: list[Exception] = []
@@ -231,10 +232,11 @@ def _headers(own: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _read(answer: requests.Response, max_bytes: int) -> tuple[str, bool]:
-    """The first ``max_bytes`` bytes of the body as text, and whether there is more. If the body is
-    broken or too slow, it is what arrived.
+    """The first ``max_bytes`` bytes of the body as text, and whether there is more. Of a body that
+    is broken or too slow, the part that arrived.
 
-    Decoded here, within limits: an endless stream or a compression bomb must not fill the memory.
+    It is decoded here, within limits: an endless stream or a compression bomb must not fill the
+    memory.
     """
     raw, cut = bytearray(), False
     with suppress(Exception):  # the status has already decided the result
@@ -273,7 +275,7 @@ def _watchdog(sockets: list[socket.socket], deadline: float) -> Iterator[threadi
     """
     expired = threading.Event()
 
-    def cut() -> None:
+    def expire() -> None:
         expired.set()
         for connection in sockets:
             try:
@@ -281,7 +283,7 @@ def _watchdog(sockets: list[socket.socket], deadline: float) -> Iterator[threadi
             except OSError:
                 continue
 
-    timer = threading.Timer(max(0.1, deadline - monotonic()), cut)
+    timer = threading.Timer(max(0.1, deadline - monotonic()), expire)
     timer.daemon = True
     timer.start()
     try:
@@ -308,7 +310,7 @@ class _HeadReader(HTTPResponse):
                 self.headers = None  # type: ignore[assignment]  # as before the first line
                 super().begin()
         finally:
-            # Both are text until the status line is parsed.
+            # Until the status line is parsed, both are strings.
             if isinstance(self.version, int) and isinstance(self.status, int) and self.status > 199:
                 self._on_status(self.status)
 
@@ -317,7 +319,7 @@ Connect = Callable[[str, int, float], socket.socket]  # host, port, seconds
 
 
 class Adapter(HTTPAdapter):
-    """Requests over connections that ``connect`` makes, also those to a proxy. The authorities of
+    """Sends requests over connections that ``connect`` makes, also to a proxy. The authorities of
     ``ca_bundle`` are trusted besides those of requests.
     """
 
@@ -329,11 +331,11 @@ class Adapter(HTTPAdapter):
     ) -> None:
         class HTTP(HTTPConnection):
             def _new_conn(self) -> socket.socket:
-                return _connected(self, connect)
+                return _connect_for(self, connect)
 
         class HTTPS(HTTPSConnection):
             def _new_conn(self) -> socket.socket:
-                return _connected(self, connect)
+                return _connect_for(self, connect)
 
         if response_class is not None:
             # A partial in a class is a method from Python 3.14 on.
@@ -365,16 +367,18 @@ class Adapter(HTTPAdapter):
         return manager
 
 
-def _connected(connection: HTTPConnection, connect: Connect) -> socket.socket:
-    """A connection for urllib3. Faults become its own exceptions, which requests tells apart."""
+def _connect_for(connection: HTTPConnection, connect: Connect) -> socket.socket:
+    """Make the connection of an urllib3 object. Raises urllib3's exceptions, by which requests
+    tells faults apart.
+    """
     host, port = connection._dns_host, connection.port  # ``host`` has lost its final dot
     timeout = connection.timeout
     seconds = float(timeout) if isinstance(timeout, int | float) else CONNECT_SECONDS
     try:
         tcp = connect(host, port, seconds)
     except ConnectionFailed as fault:
-        unknown = socket.gaierror(socket.EAI_NONAME, str(fault))
-        raise NameResolutionError(host, connection, unknown) from unknown
+        unresolved = socket.gaierror(socket.EAI_NONAME, str(fault))
+        raise NameResolutionError(host, connection, unresolved) from unresolved
     except TimeoutError as fault:
         raise ConnectTimeoutError(connection, "timed out") from fault
     except OSError as fault:
@@ -385,9 +389,9 @@ def _connected(connection: HTTPConnection, connect: Connect) -> socket.socket:
 
 
 class _PinnedAdapter(Adapter):
-    """Connects to these addresses whatever the URL's host is; the Host header and the certificate
-    check use the host. ``sockets`` are duplicate handles of its connections, for the watchdog;
-    ``status`` is the answer's status once its first line is read.
+    """Connects to these addresses, whatever the URL's host is. The host is used for the Host header
+    and to verify the certificate. ``sockets``: duplicate handles of its connections, for the
+    watchdog. ``status``: the status of the answer as soon as its first line is read.
     """
 
     def __init__(self, addresses: Sequence[str], ca_bundle: str | None) -> None:
@@ -395,13 +399,13 @@ class _PinnedAdapter(Adapter):
         self.sockets: list[socket.socket] = []
         self.status: int | None = None
         super().__init__(
-            self._pinned, ca_bundle, partial(_HeadReader, partial(setattr, self, "status"))
+            self._connect_pinned, ca_bundle, partial(_HeadReader, partial(setattr, self, "status"))
         )
 
-    def _pinned(self, _host: str, port: int, seconds: float) -> socket.socket:
+    def _connect_pinned(self, _host: str, port: int, seconds: float) -> socket.socket:
         tcp, _address = connect(self._addresses, port, seconds)
         tcp.settimeout(READ_SECONDS)
-        # A duplicate handle: TLS takes over the first one, and closes it when it likes.
+        # A duplicate handle, because TLS takes over the first one and may close it at any time.
         self.sockets.append(socket.socket(fileno=os.dup(tcp.fileno())))
         return tcp
 

@@ -1,6 +1,6 @@
 """Decode content codings (gzip, brotli, ...) as the bytes arrive, up to a cap.
 
-Done here and not by curl, because the wheel's libcurl lacks zstd, and because a compression bomb (a
+curl does not do it, because the wheel's libcurl lacks zstd, and because a compression bomb (a
 kilobyte that unpacks to a gigabyte) must stop at the cap in the middle of a piece.
 """
 
@@ -23,8 +23,8 @@ _PIECE = 64 * 1024  # bytes that a stage passes on at once
 _MAX_WINDOW = 8 * 1024 * 1024  # RFC 9659: the largest window that a zstd sender may use
 _ZSTD_SLICE = 64  # bytes in, at most 2 MiB out: its decoder cannot be told to stop
 _MAX_STAGES = 3
-# An empty member is a few bytes long and takes longer to decode than to send, and a body of empty
-# members never reaches the cap. Real bodies have some hundred at most.
+# An empty member has a few bytes and takes longer to decode than to send, and a body of empty
+# members never reaches the cap. Real bodies have some hundred members at most.
 _MAX_MEMBERS = 10_000
 
 # Misconfigured servers send these, which are not codings. Browsers show such pages, so the check
@@ -95,7 +95,7 @@ class _Zlib:
 
 
 def _has_zlib_header(data: bytes) -> bool:
-    """RFC 1950 2.2: method 8, and a check so that the two bytes are a multiple of 31."""
+    """RFC 1950 2.2: the method is 8, and the two bytes are a multiple of 31."""
     return data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
 
 
@@ -188,7 +188,7 @@ class Decoder:
             raise Undecodable(_("%(count)s codings on top of each other", count=len(codings)))
         self._stages = [_stage(name) for name in reversed(codings)]
         self._cap = cap
-        self._between = 0  # bytes that one coding has passed to the next
+        self._passed_on = 0  # bytes that one coding has passed to the next
         self._fed = False
         self.out = bytearray()
         self.cut = False
@@ -206,17 +206,17 @@ class Decoder:
             return
         for piece in self._stages[depth].push(data):
             if depth + 1 < len(self._stages):
-                self._count_between(len(piece))
+                self._count_passed_on(len(piece))
             self._push(depth + 1, piece)
             if self.cut:
                 return
 
-    def _count_between(self, size: int) -> None:
-        """Limit the bytes between two codings. Coded data that is longer than the whole body is a
-        bomb: its next stage outputs nothing, so it would run for minutes without reaching the cap.
+    def _count_passed_on(self, size: int) -> None:
+        """Limit the bytes between two codings. Coded data that is longer than the decoded body is a
+        bomb: the next coding outputs nothing, so it would run for minutes without reaching the cap.
         """
-        self._between += size
-        if self._between > _MAX_STAGES * self._cap:
+        self._passed_on += size
+        if self._passed_on > _MAX_STAGES * self._cap:
             raise Undecodable(_("one coding unpacks to more than the whole body"))
 
     @property
@@ -233,7 +233,7 @@ def codings(values: list[str]) -> list[str]:
 
 # --- Text encodings -------------------------------------------------------------------------------
 #
-# Decode the bytes of an answer: which charset they are in (decision 3).
+# Find the charset of an answer, and decode its bytes (decision 3).
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -242,7 +242,9 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_LOOK_FOR_DECLARATION = 4096  # bytes; HTML says 1024, but many pages begin with comments
+_DECLARATION_BYTES = (
+    4096  # searched for a declaration; HTML says 1024, but many begin with comments
+)
 # Possessive quantifiers (``*+``) only: with backtracking, a line of spaces takes quadratic time,
 # and 64 KiB of header or 4 KiB of a page would delay every check.
 _DECLARATIONS = (
@@ -258,7 +260,7 @@ _MAX_LABEL = 40  # of a charset
 _COMMENTS = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _HEADER_CHARSET = re.compile(r"""charset\s*+=\s*+["']?+\s*+([^\s;"',]+)""", re.IGNORECASE)
 
-# Browsers read these as the superset of the same name; Python's codecs of the name are the subsets.
+# For these names, browsers use a superset of what Python's codec of the name decodes.
 _SUPERSETS = {"gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
 
 
@@ -274,8 +276,8 @@ def codec_name(label: str) -> str | None:
 
 
 def charset(body: bytes, content_type: str | None, *, declared: bool = True) -> tuple[str, int]:
-    """The codec for a body, and the length of its byte-order mark. ``declared``: whether the
-    document may name it itself.
+    """The codec for a body, and the length of its byte-order mark. ``declared``: whether to search
+    the body for a declaration of its charset.
     """
     for mark, name in _BOMS:
         if body.startswith(mark):
@@ -290,7 +292,7 @@ def charset(body: bytes, content_type: str | None, *, declared: bool = True) -> 
 
 
 def _declared(body: bytes) -> str | None:
-    start = _COMMENTS.sub(b"", body[:_LOOK_FOR_DECLARATION])
+    start = _COMMENTS.sub(b"", body[:_DECLARATION_BYTES])
     for pattern in _DECLARATIONS:
         named = pattern.search(start)
         if named and (codec := codec_name(named[1].decode("ascii"))):
@@ -301,8 +303,8 @@ def _declared(body: bytes) -> str | None:
 
 
 def decode(body: bytes, content_type: str | None, *, declared: bool = True) -> str:
-    """The body as text; bytes that are invalid in the charset become U+FFFD. JSON declares nothing:
-    what looks so is within a text of it.
+    """The body as text; bytes that are invalid in the charset become U+FFFD. ``declared`` as in
+    ``charset``; False for JSON, where a declaration can only be part of a string.
     """
     name, mark = charset(body, content_type, declared=declared)
     return body[mark:].decode(name, errors="replace")

@@ -8,6 +8,7 @@ truncated answer is fetched again over TCP.
 
 from __future__ import annotations
 
+import errno
 import secrets
 import socket
 import struct
@@ -40,8 +41,8 @@ _FAULT_OF_RCODE = {dns.rcode.REFUSED: Cause.DNS_REFUSED}
 
 @dataclass(frozen=True, slots=True)
 class DnsAnswer:
-    """The result of one question: addresses with their TTL in seconds, or ``fault``; neither if no
-    such record exists.
+    """The result of one question: addresses with their TTL in seconds, or ``fault``. Both are empty
+    if the name has no such record.
     """
 
     addresses: tuple[str, ...] = ()
@@ -93,10 +94,10 @@ class Question:
         if done is not None:
             done(part)
 
-    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
+    def _wait(self, seconds: float, call: Callable[[], None]) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(seconds, then)
+        self._timer = self._loop.call_later(seconds, call)
 
     def _next(self) -> None:
         """Ask the next server that has not failed yet; give up after the last round."""
@@ -114,7 +115,8 @@ class Question:
                 self._wait(pause, partial(self._note_silence, server))
                 return
             if index == len(self._servers) - 1:
-                # No server can be reached: wait, or this would loop a thousand times a second.
+                # No server can be reached. Without a pause, this would loop a thousand times a
+                # second.
                 self._wait(pause, self._next)
                 return
 
@@ -169,9 +171,9 @@ class Question:
         except BlockingIOError:
             return
         except OSError:  # the port is closed: do not wait for this server
-            latest = udp is self._sockets[-1]
+            is_latest = udp is self._sockets[-1]
             self._close(udp)
-            if latest and self._attempt % len(self._servers) < len(self._servers) - 1:
+            if is_latest and self._attempt % len(self._servers) < len(self._servers) - 1:
                 self._next()
             return
         if data[:2] != struct.pack("!H", query.id):
@@ -191,7 +193,7 @@ class Question:
         query = self._query()
         tcp = self._open(server, socket.SOCK_STREAM)
         code = tcp.connect_ex((server.address, server.port))
-        if code not in (0, 115):  # EINPROGRESS
+        if code not in (0, errno.EINPROGRESS):
             self._close(tcp)
             self._failed(server, Cause.DNS_SERVFAIL)
             return
@@ -208,9 +210,9 @@ class Question:
             if data is not None:
                 answer = _parse(data)
                 # An answer that is truncated over TCP too is invalid.
-                right = answer is not None and query.is_response(answer)
-                whole = answer is not None and not answer.flags & dns.flags.TC
-                self._read(answer if right and whole else None, server)
+                is_response = answer is not None and query.is_response(answer)
+                is_whole = answer is not None and not answer.flags & dns.flags.TC
+                self._read(answer if is_response and is_whole else None, server)
             elif exchange.sent:
                 self._loop.watch(fd, READ, ready)
 
@@ -240,8 +242,8 @@ class Question:
             self._finish(DnsAnswer(server=server))
 
     def _ask_for(self, target: dns.name.Name, server: DnsServer) -> None:
-        """The server sent a CNAME without its target: ask for the target, as a client of
-        authoritative servers must.
+        """Ask for the target of a CNAME that a server sent without the target's records. A client
+        of authoritative servers must do so.
         """
         self._hops += 1
         if self._hops > _MAX_CHAIN:
@@ -254,8 +256,8 @@ class Question:
 
 
 class RecordQuestion(Question):
-    """Asks for records as a check does: the answer counts as it comes. ``message`` is the last one,
-    also one with an error.
+    """The question of a DNS check. The whole answer is the result: its aliases are not followed by
+    further questions. ``message``: the last message of a server, even one with an error.
     """
 
     message: dns.message.Message | None = None
@@ -315,7 +317,9 @@ def _parse(data: bytes) -> dns.message.Message | None:
 def _follow(
     answer: dns.message.Message, name: dns.name.Name, rdtype: dns.rdatatype.RdataType
 ) -> tuple[dns.name.Name | None, int, tuple[str, ...]]:
-    """The name at the end of the CNAME chain, None for a loop; its lowest TTL and addresses."""
+    """The name at the end of the CNAME chain (None for a loop), the lowest TTL of the chain, and
+    the addresses.
+    """
     ttl = 2**31
     visited = {name}
     for _ in range(_MAX_CHAIN):
@@ -334,5 +338,5 @@ def _follow(
 
 
 def _has_no_record(answer: dns.message.Message) -> bool:
-    """Whether the answer is that the name has no such record."""
+    """Whether the answer says that the name has no such record."""
     return any(rrset.rdtype == dns.rdatatype.SOA for rrset in answer.authority)

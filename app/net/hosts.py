@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.i18n import N_, _
 
-_LOOK_SECONDS = 5.0  # how often it is looked whether a file has changed
+_STAT_SECONDS = 5.0  # the pause before a file is examined again for changes
 _LOCALHOST = ("127.0.0.1", "::1")
 
 
@@ -37,8 +37,8 @@ class SystemConfig:
     ndots: int = 1
 
     def names(self, host: str) -> tuple[str, ...]:
-        """The names to look up, in order, as the C library does. A final dot makes a name absolute:
-        below a search domain, its answer could be anybody's.
+        """The names to look up, in the order of the C library. A name with a final dot is absolute:
+        it is not looked up below a search domain, where anybody may have it.
         """
         if host.endswith("."):
             return (host,)
@@ -56,8 +56,8 @@ def parse_servers(text: str) -> tuple[DnsServer, ...]:
 def _server(part: str) -> DnsServer:
     host, port = part, "53"
     if part.startswith("["):
-        host, bracket, rest = part[1:].partition("]")
-        port = "53" if bracket and not rest else rest[1:] if rest.startswith(":") else "none"
+        host, bracket, suffix = part[1:].partition("]")
+        port = "53" if bracket and not suffix else suffix[1:] if suffix.startswith(":") else "none"
     elif part.count(":") == 1:
         host, _colon, port = part.partition(":")
     number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 0
@@ -74,23 +74,21 @@ def _server(part: str) -> DnsServer:
 
 
 def read_resolv_conf(text: str) -> SystemConfig:
-    """Read /etc/resolv.conf. If it names no server, there is one on this machine, as in the C
-    library.
-    """
+    """Read /etc/resolv.conf. If it names no server, 127.0.0.1 is used, as in the C library."""
     servers: list[DnsServer] = []
     search: tuple[str, ...] = ()
     ndots = 1
     for line in text.splitlines():
-        word, *rest = line.split() or [""]
-        if word == "nameserver" and rest:
+        word, *values = line.split() or [""]
+        if word == "nameserver" and values:
             try:
-                servers.append(DnsServer(str(ip_address(rest[0]))))
+                servers.append(DnsServer(str(ip_address(values[0]))))
             except ValueError:
                 continue
         elif word in ("search", "domain"):
-            search = tuple(domain.strip(".").lower() for domain in rest if domain.strip("."))
+            search = tuple(domain.strip(".").lower() for domain in values if domain.strip("."))
         elif word == "options":
-            for option in rest:
+            for option in values:
                 name, _colon, value = option.partition(":")
                 if name == "ndots" and value.isdigit():
                     ndots = min(int(value), 15)
@@ -110,24 +108,26 @@ def read_hosts(text: str) -> dict[str, tuple[str, ...]]:
             addresses = by_name.setdefault(name.lower().rstrip("."), [])
             if plain not in addresses:
                 addresses.append(plain)
-    return {name: tuple(listed) for name, listed in by_name.items()}
+    return {name: tuple(addresses) for name, addresses in by_name.items()}
 
 
 class _File:
-    """A file's text, read again when the file has changed."""
+    """A file that is read again when it has changed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._looked_at = float("-inf")
+        self._examined_at = float("-inf")
         self._stamp: tuple[int, int] | None = None
 
-    def changed(self) -> str | None:
-        """The new text, or None if the file has not changed since it was last read."""
+    def read_if_changed(self) -> str | None:
+        """The text of the file; None if it has not changed since it was last read, or was examined
+        a moment ago.
+        """
         now = time.monotonic()
-        if now - self._looked_at < _LOOK_SECONDS:
+        if now - self._examined_at < _STAT_SECONDS:
             return None
-        first = self._looked_at == float("-inf")
-        self._looked_at = now
+        is_first = self._examined_at == float("-inf")
+        self._examined_at = now
         try:
             stat = os.stat(self.path)
             stamp: tuple[int, int] | None = (stat.st_mtime_ns, stat.st_size)
@@ -137,7 +137,7 @@ class _File:
             return Path(self.path).read_text(encoding="utf-8", errors="replace")
         except OSError:
             self._stamp = None
-            return "" if first else None
+            return "" if is_first else None
 
 
 class SystemNames:
@@ -158,8 +158,8 @@ class SystemNames:
         self._config = SystemConfig((DnsServer("127.0.0.1"),))
 
     def local(self, host: str) -> tuple[str, ...] | None:
-        """The addresses of a name by this machine's own files; None if DNS must be asked."""
-        text = self._hosts_file.changed()
+        """The addresses of a name in /etc/hosts or of ``localhost``; None if DNS must be asked."""
+        text = self._hosts_file.read_if_changed()
         if text is not None:
             self._hosts = read_hosts(text)
         host = host.removesuffix(".")
@@ -171,7 +171,7 @@ class SystemNames:
     def config(self) -> SystemConfig:
         if self._fixed is not None:
             return self._fixed
-        text = self._resolv_file.changed()
+        text = self._resolv_file.read_if_changed()
         if text is not None:
             self._config = read_resolv_conf(text)
         return self._config

@@ -24,19 +24,19 @@ _NOT_ALLOWED = N_(
     "This machine does not let Wakeful send pings. Put its group into the sysctl"
     " net.ipv4.ping_group_range, such as “0 2147483647”, or give it CAP_NET_RAW."
 )
-# Numbers of Linux that the module ``socket`` lacks: by family the level, and the options for
-# errors and for the hop limit of what arrives, which is named by the third.
+# Numbers of Linux that the module ``socket`` lacks, by IP version: the level, the options to
+# receive errors and hop limits, and the type of a message that has the hop limit.
 _RECVERR = {4: (socket.IPPROTO_IP, 11, 12, 2), 6: (socket.IPPROTO_IPV6, 25, 51, 52)}
 _MSG_ERRQUEUE = 0x2000
 _REQUEST, _REPLY = {4: 8, 6: 128}, {4: 0, 6: 129}
 _HEADER = struct.Struct("!BBHHH")  # type, code, checksum, id, sequence
 _ERROR = struct.Struct("=IBBBBII")  # number, origin, type, code, padding, info, data
 _PADDING = bytes(48)  # to the 56 bytes that ping sends
-_LARGEST = 2048
+_MAX_PACKET = 2048
 
 
 class PingNotAllowed(Exception):
-    """Neither kind of socket may be opened here. ``str`` is a sentence."""
+    """This machine allows neither kind of socket. ``str`` is a sentence."""
 
     def __str__(self) -> str:
         return _(_NOT_ALLOWED)
@@ -44,8 +44,8 @@ class PingNotAllowed(Exception):
 
 @dataclass(slots=True)
 class Echo:
-    """One echo. Times in seconds, ``sent_at`` monotonic. ``error``: a number of the system, that
-    ``router`` reported if it is not None.
+    """One echo. Times in seconds, ``sent_at`` monotonic. ``error``: a number of the system.
+    ``router``: the router that reported it; None if this machine did.
     """
 
     sent_at: float
@@ -93,7 +93,8 @@ def open_socket(address: str) -> tuple[socket.socket, bool]:
 
 class Series:
     """Sends ``count`` echoes to ``address``, ``pause`` seconds apart. ``changed`` is called on the
-    loop after each answer, each error, and when the last echo was sent. Raises PingNotAllowed.
+    loop after each answer, each error, and when the last echo was sent. ``start`` raises
+    PingNotAllowed.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Series:
         try:
             self._socket, self._is_raw = open_socket(self.address)
         except OSError as error:
-            # Such as no route: each echo would fail by the same.
+            # Such as no route: each echo would fail with the same error.
             self.echoes = [Echo(time.monotonic(), error=error.errno)] * self._count
             self._changed()
             return
@@ -171,7 +172,7 @@ class Series:
         if self._socket is None:
             return False
         try:
-            _data, notes, _flags, _from = self._socket.recvmsg(_LARGEST, 512, _MSG_ERRQUEUE)
+            _data, notes, _flags, _from = self._socket.recvmsg(_MAX_PACKET, 512, _MSG_ERRQUEUE)
         except OSError:
             return False
         for _level, _kind, note in notes:
@@ -192,7 +193,7 @@ class Series:
         if self._socket is None:
             return False
         try:
-            data, notes, _flags, _from = self._socket.recvmsg(_LARGEST, 512)
+            data, notes, _flags, _from = self._socket.recvmsg(_MAX_PACKET, 512)
         except BlockingIOError:
             return False
         except OSError as error:
@@ -203,9 +204,9 @@ class Series:
         if len(data) < _HEADER.size + len(self._token):
             return True
         kind, _code, _sum, _id, sequence = _HEADER.unpack_from(data)
-        # On a raw socket there are the answers to others too, and to the loopback our own requests.
-        ours = kind == _REPLY[self._version] and data[_HEADER.size :].startswith(self._token)
-        if ours and sequence < len(self.echoes) and self.echoes[sequence].seconds is None:
+        # A raw socket also gets the answers to other processes and, on loopback, our own requests.
+        is_reply = kind == _REPLY[self._version] and data[_HEADER.size :].startswith(self._token)
+        if is_reply and sequence < len(self.echoes) and self.echoes[sequence].seconds is None:
             echo = self.echoes[sequence]
             echo.seconds = time.monotonic() - echo.sent_at
             echo.ttl = self._hop_limit(notes)
@@ -220,7 +221,7 @@ class Series:
 
 
 def _offender(data: bytes) -> str | None:
-    """The address in a ``sockaddr`` of the kernel."""
+    """The address of the router that sent an error, from a ``sockaddr`` of the kernel."""
     with suppress(ValueError, struct.error, OSError):
         (family,) = struct.unpack_from("=H", data)
         if family == socket.AF_INET:
@@ -231,7 +232,7 @@ def _offender(data: bytes) -> str | None:
 
 
 def _checksum(packet: bytes) -> int:
-    """RFC 1071. The kernel fills in that of ICMPv6, which covers addresses too."""
+    """The checksum of ICMP (RFC 1071). The kernel writes that of ICMPv6, which covers addresses."""
     total: int = sum(struct.unpack(f"!{len(packet) // 2}H", packet))
     while total > 0xFFFF:
         total = (total & 0xFFFF) + (total >> 16)

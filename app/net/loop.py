@@ -27,8 +27,8 @@ READ = select.EPOLLIN
 WRITE = select.EPOLLOUT
 
 HANG_UP_SECONDS = 5.0  # how long the other side may take to end a connection too
-HANG_UP_BYTES = 64 * 1024  # what it may send until then
-MAX_ENDING = 200  # connections that end at once; the oldest is closed before there are more
+HANG_UP_BYTES = 64 * 1024  # the other side may send so much until then
+MAX_ENDING = 200  # connections that are ending; for another one, the oldest is closed
 
 Handler = Callable[[int, int], None]  # (file descriptor, epoll events)
 
@@ -49,18 +49,20 @@ class Timer:
 class _EndingConnection:
     """A connection on which nothing is written any more, until the other side ends it too."""
 
-    __slots__ = ("_left", "tcp", "timer")
+    __slots__ = ("_remaining", "tcp", "timer")
 
     def __init__(self, tcp: socket.socket, timer: Timer) -> None:
         self.tcp = tcp
         self.timer = timer
-        self._left = HANG_UP_BYTES
+        self._remaining = HANG_UP_BYTES  # bytes that the other side may still send
 
-    def has_ended(self) -> bool:
-        """Read what has arrived. Returns whether the other side has ended, or has sent too much."""
+    def drain(self) -> bool:
+        """Read the bytes that have arrived. Returns whether to close the socket: the other side has
+        ended the connection, or has sent too much.
+        """
         try:
-            while self._left > 0 and (data := self.tcp.recv(self._left)):
-                self._left -= len(data)
+            while self._remaining > 0 and (data := self.tcp.recv(self._remaining)):
+                self._remaining -= len(data)
         except BlockingIOError:
             return False
         except OSError:
@@ -71,7 +73,7 @@ class _EndingConnection:
 class Loop:
     """Runs on one thread; only ``call_soon_threadsafe`` and ``stop`` may be called from others.
 
-    ``failed`` gets what a handler raises; by default it is logged.
+    ``failed`` gets an exception that a handler raises; by default it is logged.
     """
 
     def __init__(self, failed: Callable[[Exception], None] | None = None) -> None:
@@ -86,8 +88,7 @@ class Loop:
         self._woken = False
         self._stopping = False
         self._ending: dict[int, _EndingConnection] = {}
-        # Called after every round of events; curl's finished transfers are collected there, once a
-        # round.
+        # Called once after every round of events, to collect curl's finished transfers.
         self.after_round: Callable[[], None] = _nothing
 
     def watch(self, fd: int, events: int, handler: Handler) -> None:
@@ -140,11 +141,11 @@ class Loop:
         while not self._stopping:
             self.run_once(None)
 
-    def run_once(self, most_seconds: float | None) -> None:
-        """One round: wait up to ``most_seconds`` (None: until something happens), then handle all
+    def run_once(self, max_seconds: float | None) -> None:
+        """One round: wait up to ``max_seconds`` (None: until something happens), then handle all
         events.
         """
-        wait = self._wait_seconds(most_seconds)
+        wait = self._wait_seconds(max_seconds)
         for fd, events in self._epoll.poll(wait, 256):
             if fd == self._wakeup:
                 os.eventfd_read(fd)
@@ -182,11 +183,11 @@ class Loop:
     def settle(self, seconds: float) -> None:
         """Run until all connections have ended, for at most ``seconds``."""
         deadline = time.monotonic() + seconds
-        while self._ending and (left := deadline - time.monotonic()) > 0:
-            self.run_once(left)
+        while self._ending and (remaining := deadline - time.monotonic()) > 0:
+            self.run_once(remaining)
 
     def _read_ending(self, fd: int, _events: int) -> None:
-        if self._ending[fd].has_ended():
+        if self._ending[fd].drain():
             self._close_ending(fd)
 
     def _close_ending(self, fd: int) -> None:

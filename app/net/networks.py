@@ -2,10 +2,10 @@
 are embedded in IPv6 ones.
 
 ``ipaddress.is_global`` and ``is_private`` are not enough: they call 64:ff9b::7f00:1 (NAT64 for
-127.0.0.1) global and 100.64.0.1 not private. ``word`` is the word in a setting that opens a row;
-with None, only the network itself, or a wider one, opens it. ``sticky`` rows stay closed even when
-a wider network is allowed: link-local and cloud metadata addresses hand out credentials, so
-allowing 0.0.0.0/0 or ``private`` must not open them.
+127.0.0.1) global and 100.64.0.1 not private. ``word`` is the word in a setting that opens a row; if
+it is None, only a network in the setting opens addresses of the row. ``sticky`` rows stay closed
+even when a wider network is allowed: link-local and cloud metadata addresses hand out credentials,
+so allowing 0.0.0.0/0 or ``private`` must not open them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _row(cidr: str, name: str, word: str | None = None, sticky: bool = False) ->
     return Special(ip_network(cidr), name, word, sticky)
 
 
-# The clouds' own are in their user guides.
+# The addresses of clouds are from their user guides.
 STICKY: tuple[Special, ...] = (
     _row("169.254.0.0/16", N_("a link-local or cloud metadata address"), sticky=True),  # RFC 3927
     _row("fe80::/10", N_("a link-local address"), sticky=True),  # RFC 4291 2.5.6
@@ -110,9 +110,11 @@ UNASSIGNED = Special(IPv6Network("::/0"), N_("not an assigned public address"))
 
 
 def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
-    """Every IPv4 address that this IPv6 address may carry a packet to; none for an ordinary one."""
+    """Every IPv4 address to which a packet for this IPv6 address may go; none for an ordinary
+    one.
+    """
     number = int(address)
-    if number <= 1:  # :: and ::1 are in ::/96, but have rows of their own
+    if number <= 1:  # :: and ::1 are in ::/96, but are rows of the table
         return
     low = IPv4Address(number & 0xFFFFFFFF)
     if any(address in network for network in _LAST_32) or (number >> 32) & 0xFFFFFFFF in _ISATAP:
@@ -131,7 +133,7 @@ def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
 
 
 def special(address: IpAddress) -> Special | None:
-    """The narrowest row that contains the address, sticky rows first; None for a public one."""
+    """The sticky row that contains the address, else the narrowest row; None for a public one."""
     for row in STICKY:
         if address in row.network:
             return row

@@ -1,11 +1,11 @@
 """The addresses that checks and alerts may reach (decision 9).
 
-Policy judges the addresses that a name resolves to, never the name. By default only public
+A policy judges the addresses that a name resolves to, never the name. By default only public
 addresses are open; an admin adds networks, or the words ``private`` and ``loopback``. An address is
 refused if it, or an IPv4 address that it embeds, is closed.
 
-No library does this: one rule serves libcurl, sockets, requests and Apprise's child, and libraries
-against SSRF each guard one HTTP client.
+No library does this: the same rule is needed for libcurl, sockets, requests and the process that
+runs Apprise, and each library against SSRF guards one HTTP client.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from app.net.networks import (
 from app.rules.url import IpAddress, IpNetwork, plain_network
 
 WHERE = N_("on the Settings page, or in WAKEFUL_ALLOW_NETWORKS")
-# Before the sentence of the address, if a name was asked for.
+# Comes before the sentence of a refused address if the target is a name.
 RESOLVES = N_("%(host)s resolves to an address that is not allowed.")
 # Judged addresses: searching the table takes some 10 us, reading the cache 0.1 us.
 _MAX_CACHED = 20_000
@@ -37,8 +37,9 @@ _MAX_CACHED = 20_000
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why an address is closed. ``sentence`` says what to allow and where. ``is_offered``: a page
-    may offer to allow ``network``. It never offers link-local and cloud metadata addresses, which
-    hand out credentials, nor what is no network of one's own: those are named by hand.
+    may offer to allow ``network``. It is False for link-local and cloud metadata addresses, which
+    hand out credentials, and for networks that are neither private nor loopback: an admin must
+    enter those by hand.
     """
 
     address: IpAddress
@@ -51,8 +52,8 @@ class Refusal:
 
 
 class Policy:
-    """A set of open networks on top of the public internet. Immutable; safe to use from several
-    threads. ``where``: in a refusal, where people can open more networks.
+    """The networks that are open in addition to the public internet. Immutable, so threads may
+    share it. ``where``: the end of a refusal, which says where people can open more networks.
     """
 
     def __init__(
@@ -109,18 +110,19 @@ class Policy:
         return self.refusal(address) is None
 
     def opens(self, network: IpNetwork) -> bool:
-        """Whether this network was added to the public ones, by itself or within another."""
+        """Whether the policy opens this network, or a wider one that contains it."""
         return any(_within(network, opened) for opened in self._opened)
 
     @property
     def offerable(self) -> Iterable[IpNetwork]:
-        """The results of ``offered``."""
+        """Every network that ``offered`` may return."""
         return (row.network for row in SPECIAL if row.word is not None)
 
     def offered(self, text: str) -> IpNetwork | None:
-        """The network to allow, so that the address of ``text`` can be reached. None if it is no
-        refusal of this policy: another place has its own networks, and what a stranger's server
-        answers, or where it redirects, must lead nobody to open one.
+        """The network to allow, so that the address in the refusal ``text`` can be reached. None if
+        ``text`` is not exactly a refusal of this policy. It may be the refusal of another place,
+        which has its own networks, or a text of a stranger's server, which must not lead anybody to
+        open a network.
         """
         sentence = text.removeprefix(f"{_(RESOLVES, host=text.partition(' ')[0])} ")
         try:
@@ -136,13 +138,13 @@ class Policy:
         inner: Iterable[IpAddress] = embedded(address) if isinstance(address, IPv6Address) else ()
         for part in (address, *inner):
             row = special(part)
-            if row is not None and not self._opens(row, part):
+            if row is not None and not self._is_open(row, part):
                 sentence = _sentence(address, part, row, self._where)
                 is_offered = row.word is not None and not row.sticky
                 return Refusal(address, row.network, sentence, is_offered)
         return None
 
-    def _opens(self, row: Special, address: IpAddress) -> bool:
+    def _is_open(self, row: Special, address: IpAddress) -> bool:
         for network in self._opened:
             if address in network and (not row.sticky or _within(network, row.network)):
                 return True
@@ -175,14 +177,14 @@ def _network(part: str) -> IpNetwork:
 
 
 def _sentence(address: IpAddress, judged: IpAddress, row: Special, where: str) -> str:
-    inside = not (judged is address or judged == address)
+    is_embedded = judged != address
     network = "" if row.network.prefixlen in (0, row.network.max_prefixlen) else f" ({row.network})"
     sentence = (
         N_(
             "%(address)s carries %(inner)s, which is %(what)s and not allowed. To reach it, allow"
             " %(way)s %(where)s."
         )
-        if inside
+        if is_embedded
         else N_("%(address)s is %(what)s and not allowed. To reach it, allow %(way)s %(where)s.")
     )
     return _(

@@ -33,7 +33,8 @@ def interleaved(addresses: Sequence[str]) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class RaceResult:
     """The result of a race. ``tcp`` is the connection to ``address``, which the caller closes.
-    Without one, ``errors`` are the system's error numbers; addresses that stayed silent have none.
+    Without one, ``errors`` are the system's error numbers, and ``silent`` says that the time was
+    over before every address had one.
     """
 
     tcp: socket.socket | None = None
@@ -42,15 +43,15 @@ class RaceResult:
     silent: bool = False
 
     @property
-    def ours(self) -> int | None:
-        """The error number of a fault of this machine, such as no file descriptor being left."""
-        return next((number for number in self.errors if number in OURS), None)
+    def own_error(self) -> int | None:
+        """The error number of a fault of this machine, such as a lack of file descriptors."""
+        return next((number for number in self.errors if number in OWN_ERRORS), None)
 
     @property
     def error(self) -> int:
         """The most specific error number."""
-        if self.ours is not None:
-            return self.ours
+        if self.own_error is not None:
+            return self.own_error
         if self.silent or not self.errors:
             return errno.ETIMEDOUT
         return next((number for number in _BY_PRECEDENCE if number in self.errors), self.errors[0])
@@ -59,7 +60,7 @@ class RaceResult:
 # If several addresses failed, the first of these is reported.
 _BY_PRECEDENCE = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
 # Faults of this machine, not of the target.
-OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+OWN_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Race:
@@ -106,7 +107,7 @@ class Race:
         kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
         try:
             tcp = socket.socket(family, kind)
-        except OSError as error:  # no such family here, or no file descriptor left
+        except OSError as error:  # the machine lacks the family, or file descriptors
             self._errors.append(error.errno or 0)
             return False
         code = tcp.connect_ex((address, self._port))
@@ -165,19 +166,19 @@ class Race:
 
 # --- The other address family ---------------------------------------------------------------------
 #
-# Test the address family that a check did not use. A dead one is a warning, not an outage (decision
-# 10).
+# Test the address family that a check did not use. A dead family is a warning, not an outage
+# (decision 10).
 #
-# curl connects to both families at once, as browsers do, and reports only the faster one. So this
-# module opens a TCP connection to the other family, and ends it at once. A family that accepted it
-# is not tested again for ALIVE_SECONDS. After a failure the next tests are short: a name with a
+# curl connects to both families at once, as browsers do, and reports only the faster one. So
+# ``Families`` opens a TCP connection to the other family, and ends it at once. IPv4 that accepted
+# it is not tested again for ALIVE_SECONDS. After a failure the next tests are short: a name with a
 # dead family must not stay slow to check.
 
-ALIVE_SECONDS = 300.0  # how long a family that accepted a connection is not tested again
-DEAD_SECONDS = 900.0  # how long tests of a dead family wait only DEAD_WAIT
+ALIVE_SECONDS = 300.0  # for so long IPv4 that accepted a connection is not tested again
+DEAD_SECONDS = 900.0  # for so long after a failure, a test waits only DEAD_WAIT
 DEAD_WAIT = 1.0  # seconds
-MIN_WAIT = 0.3  # seconds; with less time left, there is no test
-ROUTE_SECONDS = 5.0  # how long it is cached whether there is a route
+MIN_WAIT = 0.3  # seconds; with less time, only a family that failed recently is tested
+ROUTE_SECONDS = 5.0  # how long the result of ``has_route`` is cached
 _MAX_CACHED = 20_000
 _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
@@ -196,11 +197,11 @@ def has_route(address: str) -> bool:
 
 
 def routed(addresses: tuple[str, ...]) -> tuple[str, ...]:
-    """The addresses without those of a family that this machine has no route to; all of them if
-    none would be left.
+    """The addresses of the families to which this machine has a route; all addresses if it has a
+    route to neither.
 
-    Browsers do the same. Without this, a machine without IPv6 would report a name whose IPv4
-    address refuses connections as unreachable.
+    Browsers do the same. Otherwise a machine without IPv6 would report a name whose IPv4 address
+    refuses connections as unreachable.
     """
     six = next((address for address in addresses if is_ipv6(address)), None)
     four = next((address for address in addresses if not is_ipv6(address)), None)
@@ -218,7 +219,9 @@ def _cached_route(address: str, period: int) -> bool:
 
 
 class Families:
-    """Tests which families of a name accept connections, and caches that. On the loop's thread."""
+    """Tests which families of a name accept connections, and caches the results. All methods are
+    called on the loop's thread.
+    """
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -229,10 +232,11 @@ class Families:
         self, addresses: Sequence[str], used: str, port: int, deadline: float,
         done: Callable[[Warn | None], None],
     ) -> None:  # fmt: skip
-        """Call ``done`` with a warning if the family that was not used is dead, else with None.
+        """Call ``done`` with a warning if the family that was not used is dead; with None if it is
+        alive or was not tested.
 
-        ``addresses`` are those of a name that policy allows, ``used`` is the one that answered,
-        ``deadline`` is in monotonic seconds. ``done`` is called at once if the result is cached.
+        ``addresses``: the addresses of a name that the policy allows; ``used``: the one that
+        answered. ``deadline`` is monotonic. Without a test, ``done`` is called before this returns.
         """
         unused = tuple(address for address in addresses if is_ipv6(address) != is_ipv6(used))
         if not unused or len(unused) == len(addresses) or not has_route(unused[0]):
@@ -242,17 +246,17 @@ class Families:
         key = (unused, port)
         alive, since = self._cached.get(key, (None, 0.0))
         now = time.monotonic()
-        # IPv6 is tried first: if IPv4 was used all the same, IPv6 may have failed since its test.
+        # IPv6 is tried first. If IPv4 was used nevertheless, IPv6 may have failed since its test.
         if alive and now - since < ALIVE_SECONDS and not is_ipv6(unused[0]):
             done(None)
             return
-        left = deadline - now
+        seconds = deadline - now
         if alive is False and now - since < DEAD_SECONDS:
-            left = min(left, DEAD_WAIT)
-        elif left < MIN_WAIT:
+            seconds = min(seconds, DEAD_WAIT)
+        elif seconds < MIN_WAIT:
             done(None)
             return
-        race = Race(self._loop, unused, port, now + left)
+        race = Race(self._loop, unused, port, now + seconds)
         self._races.add(race)
 
         def finished(raced: RaceResult) -> None:

@@ -1,11 +1,12 @@
 """Resolve names without blocking: a stub resolver on the check loop, with a cache that honours
 TTLs.
 
-/etc/hosts and ``localhost`` come first (hosts.py); then A and AAAA are asked at once, of several
-servers (dnsquery.py). ``resolve`` does the same for callers that may block, such as alert senders.
+/etc/hosts and ``localhost`` come first (hosts.py). Otherwise several servers are asked for A and
+AAAA at once (dnsquery.py). ``resolve`` does the same for callers that may block, such as alert
+senders.
 
-No library's resolver serves: a check must tell NXDOMAIN from silence and judge each address before
-it connects. dnspython's resolver blocks its thread, and libcurl reports only that a name did not
+No library's resolver fits: a check must tell NXDOMAIN from silence and judge each address before it
+connects. dnspython's resolver blocks its thread, and libcurl reports only that a name did not
 resolve.
 """
 
@@ -41,7 +42,7 @@ MAX_ADDRESSES = 64  # of each family; curl tries one after another while there i
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The addresses of a name, IPv6 first; or none, with the ``cause`` and a sentence."""
+    """The addresses of a name, IPv6 first. Without any, ``cause`` and ``sentence`` say why."""
 
     host: str
     addresses: tuple[str, ...] = ()
@@ -50,7 +51,9 @@ class Resolved:
 
 
 class Cache:
-    """Answers by name until they expire; the oldest is dropped first. Threads may share it."""
+    """Answers by name until they expire. If it is full, the least recently used one is dropped.
+    Threads may share it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,7 +72,7 @@ class Cache:
 
 
 class Resolver:
-    """Looks names up on ``loop``'s thread."""
+    """Looks up names on the thread of ``loop``."""
 
     def __init__(
         self, loop: Loop, names: SystemNames | None = None, cache: Cache | None = None
@@ -81,9 +84,9 @@ class Resolver:
         self._silent: dict[DnsServer, float] = {}
 
     def without_dns(self, host: str) -> Resolved | None:
-        """The answer if it needs no DNS: an IP address, a name of this machine, or a cached name.
-        ``host`` is an IP address, or a name in lower-case ASCII; after a final dot no search domain
-        is tried.
+        """The answer for an IP address, a name of this machine, or a cached name; None if DNS must
+        be asked. ``host`` is an IP address, or a name in lower-case ASCII. For a name with a final
+        dot, no search domain is tried.
         """
         cached = self._cache.get(host)
         if cached is not None:
@@ -95,9 +98,9 @@ class Resolver:
             return Resolved(host, (str(ip_address(host)),))
         return None
 
-    def lookup(self, host: str, done: Callable[[Resolved], None]) -> Callable[[], None]:
-        """Look ``host`` up and call ``done``; concurrent callers share one look-up. Returns a
-        function after which ``done`` is not called any more.
+    def look_up(self, host: str, done: Callable[[Resolved], None]) -> Callable[[], None]:
+        """Look up ``host`` and call ``done``; concurrent callers share one look-up. Returns a
+        function that cancels the call of ``done``.
         """
         running = self._running.get(host)
         if running is not None and time.monotonic() - running.created_at > STALE_SECONDS:
@@ -160,7 +163,7 @@ class Resolver:
 
 
 class _Lookup:
-    """The look-up of one name: both families, and the names of the search list in turn."""
+    """The look-up of one name: both families at once, the names of the search list one by one."""
 
     def __init__(self, resolver: Resolver, host: str) -> None:
         self.host = host
@@ -185,17 +188,19 @@ class _Lookup:
         servers = self._resolver.servers()
         loop, note_silence = self._resolver.loop, self._resolver.note_silence
         self._questions = {
-            kind: Question(loop, name, kind, servers, self._receiver(kind), note_silence)
-            for kind in (AAAA, A)
+            rdtype: Question(loop, name, rdtype, servers, self._receiver(rdtype), note_silence)
+            for rdtype in (AAAA, A)
         }
         for question in list(self._questions.values()):
             question.start()
 
     def answer_so_far(self) -> DnsAnswer | None:
-        """The most serious error of a server until now; None while all are silent."""
+        """The error that a server has sent so far, of several the one with the most weight; None if
+        there is none.
+        """
         parts = [
-            self._parts.get(kind) or question.answer_so_far()
-            for kind, question in self._questions.items()
+            self._parts.get(rdtype) or question.answer_so_far()
+            for rdtype, question in self._questions.items()
         ]
         worst = min(parts, key=lambda part: _GRAVITY[part.fault], default=None)
         return None if worst is None or worst.fault in (None, Cause.DNS_TIMEOUT) else worst
@@ -211,9 +216,9 @@ class _Lookup:
         for question in self._questions.values():
             question.cancel()
 
-    def _receiver(self, kind: dns.rdatatype.RdataType) -> Callable[[DnsAnswer], None]:
+    def _receiver(self, rdtype: dns.rdatatype.RdataType) -> Callable[[DnsAnswer], None]:
         def received(part: DnsAnswer) -> None:
-            self._parts[kind] = part
+            self._parts[rdtype] = part
             if len(self._parts) == 2:
                 self._conclude()
             elif part.addresses:
@@ -226,12 +231,14 @@ class _Lookup:
         parts = list(self._parts.values())
         addresses = [address for part in parts for address in part.addresses]
         if addresses:
-            whole = len(parts) == 2 and all(
+            is_complete = len(parts) == 2 and all(
                 part.fault in (None, Cause.DNS_NXDOMAIN) for part in parts
             )
             ttl = min(part.ttl for part in parts if part.addresses)
             resolved = Resolved(self.host, _ordered(addresses))
-            self._resolver.finished(self, resolved, min(ttl, MAX_TTL if whole else PARTIAL_TTL))
+            self._resolver.finished(
+                self, resolved, min(ttl, MAX_TTL if is_complete else PARTIAL_TTL)
+            )
             return
         worst = min(parts, key=lambda part: _GRAVITY[part.fault])
         if self._worst is None or _GRAVITY[worst.fault] < _GRAVITY[self._worst.fault]:
@@ -271,7 +278,8 @@ _SENTENCES = {
 }
 
 
-# RFC 6762. A browser reaches such a printer, so DNS alone does not explain the failure.
+# RFC 6762. A browser on the same network reaches such a name, so the sentence says why a check does
+# not.
 _MDNS = N_(
     "Names that end in .local are answered by mDNS, which Wakeful does not ask. Use the IP address,"
     " or add the name to DNS or to /etc/hosts."
@@ -279,6 +287,7 @@ _MDNS = N_(
 
 
 def fault_of(host: str, part: DnsAnswer, seconds: float = 0.0) -> Resolved:
+    """The result for a name without addresses, by the answer of a server."""
     server = " " + _("(said by DNS server %(server)s)", server=part.server) if part.server else ""
     cause = part.fault or Cause.DNS_NO_ADDRESS
     sentence = _(_SENTENCES[cause], host=host, by_server=server, seconds=f"{seconds:.3g}")
@@ -293,8 +302,8 @@ def resolve(
     """Resolve ``host``, waiting up to ``timeout`` seconds. Never raises for a name that cannot be
     resolved.
 
-    ``host`` is a name as it is sent (``Target.ascii_host``), or an IP address, which is returned
-    as it is.
+    ``host`` is a name as it is sent (``Target.dns_name``), or an IP address, which is returned
+    unchanged.
     """
     loop = Loop()
     resolver = Resolver(loop, names, cache)
@@ -303,10 +312,10 @@ def resolve(
         if resolved is not None:
             return resolved
         answers: list[Resolved] = []
-        resolver.lookup(host, answers.append)
+        resolver.look_up(host, answers.append)
         deadline = time.monotonic() + timeout
-        while not answers and (left := deadline - time.monotonic()) > 0:
-            loop.run_once(left)
+        while not answers and (remaining := deadline - time.monotonic()) > 0:
+            loop.run_once(remaining)
         return answers[0] if answers else timed_out(host, timeout)
     finally:
         resolver.close()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.checks.http.compose import Carried
+from app.checks.http.compose import ChainContents
 from app.checks.http.cookies import Jar, read_date
 from app.records import CheckSpec, Pair
 from app.rules.url import parse_url
@@ -105,10 +105,10 @@ def test_a_cookie_goes_where_rfc_6265_says(by: str, cookies: list[str], to: str,
 
 def _sent(spec: CheckSpec, answers: list[tuple[str, list[str]]], to: str) -> str:
     """The Cookie header of a request, after answers from these URLs."""
-    carried = Carried(spec)
+    contents = ChainContents(spec)
     for url, cookies in answers:
-        carried.store_cookies(parse_url(url), cookies)
-    lines = carried.headers(parse_url(to))
+        contents.store_cookies(parse_url(url), cookies)
+    lines = contents.headers(parse_url(to))
     return next((line[8:].decode() for line in lines if line.startswith(b"Cookie: ")), "")
 
 

@@ -60,4 +60,4 @@ def test_a_curl_with_another_tls_library_is_left_alone(
     info[5] = library
     monkeypatch.setattr(pycurl, "version_info", lambda: tuple(info))
     assert (exchange._setter() is not None) is offered
-    exchange.allow(pycurl.Curl())
+    exchange.allow_old_servers(pycurl.Curl())

@@ -22,7 +22,7 @@ import certifi
 import pytest
 import trustme
 
-from app.checks.http.compose import Carried
+from app.checks.http.compose import ChainContents
 from app.checks.prober import Bundle, Prober
 from app.net import race
 from app.net.policy import Policy
@@ -239,11 +239,11 @@ def test_a_step_from_http_to_https_of_one_host_keeps_secrets(
     first: str, to: str, goes: bool
 ) -> None:
     fields: dict[str, Any] = {"request_method": "POST", "request_body": "a=1"} | SECRETS
-    carried, target = Carried(CheckSpec(url=first, **fields)), parse_url(to)
-    lines = b"\n".join(carried.headers(target)).lower()
+    contents, target = ChainContents(CheckSpec(url=first, **fields)), parse_url(to)
+    lines = b"\n".join(contents.headers(target)).lower()
     assert [name in lines for name in (b"authorization:", b"x-token:", b"cookie:")] == [goes] * 3
-    assert carried.body(target) == (b"a=1" if goes else b"")
-    assert (carried.withheld(target) is None) is goes
+    assert contents.body(target) == (b"a=1" if goes else b"")
+    assert (contents.withheld(target) is None) is goes
 
 
 JSON = {"request_body": '{"a": 1}', "request_headers": (Pair("Content-Type", "application/json"),)}
@@ -711,7 +711,7 @@ def test_many_checks_run_at_once_and_leave_nothing_open(prober: Prober, web: Web
 
 def test_checks_beyond_the_limit_wait_until_others_finish(names: NameServer) -> None:
     prober = Prober(policy=lambda: LOOPBACK, dns_servers=[names.server])
-    prober._at_once = 3
+    prober._max_running = 3
     most, now, lock = 0, 0, threading.Lock()
 
     def answer(head: str, body: bytes) -> bytes:

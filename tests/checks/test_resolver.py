@@ -279,9 +279,9 @@ def test_concurrent_look_ups_of_a_name_share_one_question(names: NameServer) -> 
     loop = Loop()
     resolver = Resolver(loop, system(names.server))
     answers: list[Resolved] = []
-    forget = resolver.lookup("a.test", answers.append)
+    forget = resolver.look_up("a.test", answers.append)
     for _ in range(3):
-        resolver.lookup("a.test", answers.append)
+        resolver.look_up("a.test", answers.append)
     forget()
     while len(answers) < 3:
         loop.run_once(1)
@@ -305,7 +305,7 @@ def test_the_hosts_file_comes_before_dns_and_is_read_again(tmp_path: Path) -> No
     assert resolve("linked.test", 1, names=names).addresses == ("fe80::1",)
     hosts.write_text("192.0.2.99 one.test\n")
     os.utime(hosts, ns=(1, 1))
-    names._hosts_file._looked_at = time.monotonic() - 60  # older than the interval between looks
+    names._hosts_file._examined_at = time.monotonic() - 60  # longer than the pause
     assert resolve("one.test", 1, names=names).addresses == ("192.0.2.99",)
 
 

@@ -89,7 +89,7 @@ def registry_by_rdap(at: str, network: Network, _folder: Path) -> None:
 
 def registry_by_whois(at: str, network: Network, _folder: Path) -> None:
     with suppress(NoAnswer):
-        whois.ask(at, "shop.example", time.monotonic() + SECONDS, network, own=True)
+        whois.ask(at, "shop.example", time.monotonic() + SECONDS, network, own_setting=True)
 
 
 def another_server(at: str, network: Network, _folder: Path) -> None:

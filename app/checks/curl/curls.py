@@ -1,4 +1,4 @@
-"""curl's multi interface on our loop, on one thread: starts requests and reports their results."""
+"""curl's multi interface on the loop of ``net.loop``: starts requests and reports their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.checks.curl.wire import Wire
 from app.net.loop import READ, WRITE, Loop, Timer
 
 _IDLE_HANDLES = 64  # kept for reuse; each holds some 30 KB
-_MAX_PINNED = 20_000  # host and port pairs that curl keeps; it never drops one by itself
+_MAX_PINNED = 20_000  # pairs of host and port in curl's cache, which curl never shrinks
 _EVENTS = {pycurl.POLL_IN: READ, pycurl.POLL_OUT: WRITE, pycurl.POLL_INOUT: READ | WRITE}
 _BROKEN = select.EPOLLERR | select.EPOLLHUP
 
@@ -47,7 +47,7 @@ class Curls:
     ) -> None:
         """Send a request; ``done`` is called on the loop, never before this returns.
 
-        If our own code raises while it reads the result, ``on_error`` is called instead.
+        If reading the result raises, ``on_error`` is called instead.
         """
         wire = self._idle.pop() if self._idle else Wire(self._ca_bundle, self._user_agent)
         try:
@@ -73,7 +73,7 @@ class Curls:
         self._multi.close()
 
     def _dropped_pins(self, request: Request) -> tuple[str, ...]:
-        """Pins for curl to drop; otherwise its table would grow with each host ever checked."""
+        """The pins that curl is to drop. Otherwise its cache would grow with each new host."""
         if request.target.address is not None:
             return ()
         key = (request.target.ascii_host, request.target.port)
@@ -94,7 +94,7 @@ class Curls:
 
     def _set_timer(self, milliseconds: int) -> None:
         """curl asks to be called later, and changes the time several times in each check. A timer
-        that is early enough stays, and reads the current time when it fires.
+        that fires early enough is kept; when it fires, it is set again if curl's time is later.
         """
         if milliseconds < 0:
             self._due = None
@@ -131,7 +131,9 @@ class Curls:
         self._multi.socket_action(fd, mask)
 
     def _collect(self) -> None:
-        """Report finished transfers, once a round: asking curl costs more than one check."""
+        """Report finished transfers, once in each round of the loop, because asking curl is
+        expensive.
+        """
         if not self._dirty:
             return
         self._dirty = False

@@ -31,18 +31,18 @@ class Request:
     headers: tuple[bytes, ...]
     body: bytes | None
     addresses: tuple[str, ...]
-    timeout_ms: int  # what is left of the check's time
+    timeout_ms: int  # the rest of the check's time
     limit: float  # the whole time limit of the check, in seconds
     verify_tls: bool
     follow_redirects: bool
-    asks_body: bool  # something is looked up in the body
+    asks_body: bool  # a text condition or an assertion reads the body
     refusal: Judge
     connected: socket.socket | None = None  # only the handshake is made, on this connection
 
     @property
     def plain(self) -> bool:
-        """Whether the standing options of a handle are enough for this request. All other options
-        are reset after it.
+        """Whether the standing options of a handle are enough for this request. A handle is reset
+        after a request with other options.
         """
         return (
             self.method == "GET"
@@ -64,7 +64,7 @@ class Exchange:
     os_errno: int
     status: int
     lines: list[bytes]  # the status line and headers of the last answer, as sent
-    has_headers: bool  # to their end
+    has_headers: bool  # the headers are complete
     overflow: bool  # the headers were larger than the cap
     body: bytes
     cut: bool  # the body was larger than the cap
@@ -85,7 +85,7 @@ class Exchange:
 
     @property
     def stopped(self) -> bool:
-        """Whether we ended the transfer because all that is needed had arrived."""
+        """Whether we ended the transfer because enough had arrived."""
         return self.redirect or self.cut or self.stream
 
     @property
@@ -133,7 +133,7 @@ def read_headers(lines: Sequence[bytes]) -> list[tuple[str, str]]:
 
 # --- Old TLS --------------------------------------------------------------------------------------
 #
-# Lets one curl handle speak with old servers, for a monitor that does not verify the certificate.
+# For a monitor that does not verify the certificate, a curl handle may speak with old servers.
 #
 # Versions and weak keys are options of pycurl. Servers without secure renegotiation (RFC 5746) are
 # an option of OpenSSL alone, which curl leaves to a callback (CURLOPT_SSL_CTX_FUNCTION) that pycurl
@@ -143,7 +143,7 @@ def read_headers(lines: Sequence[bytes]) -> list[tuple[str, str]]:
 
 log = logging.getLogger(__name__)
 
-# SHA-1, and keys of 512 bits and more; still no cipher that shows no certificate or hides nothing.
+# SHA-1, and keys of 512 bits and more; but no cipher without a certificate or without encryption.
 CIPHERS = "DEFAULT:!aNULL:!eNULL:@SECLEVEL=0"
 
 _SSL_CTX_FUNCTION = 20_108  # CURLOPT_SSL_CTX_FUNCTION
@@ -154,7 +154,7 @@ _MAGIC = (0xC0DEDBAD).to_bytes(4, sys.byteorder)  # a handle of curl begins with
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
-def allow(curl: pycurl.Curl) -> None:
+def allow_old_servers(curl: pycurl.Curl) -> None:
     """Accept old servers on this handle, until it is reset."""
     curl.setopt(pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_0)
     curl.setopt(pycurl.SSL_CIPHER_LIST, CIPHERS)
@@ -206,8 +206,8 @@ def _handle_offset(curl: object) -> int | None:
 
 
 def _bytes_at(address: int, size: int) -> bytes:
-    """The bytes at this address, or nothing: the kernel refuses an unmapped address, of which
-    Python would die.
+    """The bytes at this address; none if it is not mapped. The kernel refuses to read such an
+    address, but Python would crash.
     """
     reader, writer = os.pipe()
     try:

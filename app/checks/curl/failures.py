@@ -33,9 +33,9 @@ _OUR_CODES = frozenset({
 
 def failure_on_wire(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure | None:
     """The failure of one request; None if a whole answer arrived, whatever its status, or as much
-    of it as is read.
+    of it as is needed.
     """
-    own_fault = _our_own(exchange)
+    own_fault = _own_fault(exchange)
     if own_fault is not None:
         return own_fault
     if exchange.overflow or exchange.code == _TOO_LARGE:
@@ -68,7 +68,7 @@ def failure_on_wire(exchange: Exchange, trust: TrustStore, now: datetime) -> Fai
 
 def handshake(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure | None:
     """The failure of a request that was a handshake alone."""
-    own_fault = _our_own(exchange) or wrong_common_name(exchange)
+    own_fault = _own_fault(exchange) or wrong_common_name(exchange)
     if own_fault is not None or exchange.code == 0:
         return own_fault
     if exchange.code == pycurl.E_OPERATION_TIMEDOUT:
@@ -78,7 +78,8 @@ def handshake(exchange: Exchange, trust: TrustStore, now: datetime) -> Failure |
     return handshake_failure(exchange)
 
 
-def _our_own(exchange: Exchange) -> Failure | None:
+def _own_fault(exchange: Exchange) -> Failure | None:
+    """The failure of a request that the policy or a fault of ours prevented; None for any other."""
     if exchange.refused is not None and exchange.connect == 0 and exchange.fault is None:
         return Failure(Cause.BLOCKED_BY_POLICY, exchange.refused.sentence)
     if exchange.fault is None and exchange.code not in _OUR_CODES:
@@ -90,7 +91,7 @@ def _our_own(exchange: Exchange) -> Failure | None:
 
 
 def anything_arrived(exchange: Exchange) -> bool:
-    """Whether any byte arrived: headers, a certificate, a TLS alert, or other than HTTP."""
+    """Whether any byte arrived: headers, a certificate, a TLS alert, or bytes that are not HTTP."""
     if exchange.lines or exchange.certificates or exchange.status:
         return True
     if exchange.code in (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_RECV_ERROR):
@@ -99,7 +100,9 @@ def anything_arrived(exchange: Exchange) -> bool:
 
 
 def is_untrusted(exchange: Exchange) -> bool:
-    """Whether an answer, such as a redirect, came from a server that curl trusts but we do not."""
+    """Whether an answer, such as a redirect, came from a server that curl trusts but browsers do
+    not.
+    """
     return wrong_common_name(exchange) is not None
 
 
@@ -201,7 +204,9 @@ _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
 
 
 def failure(exchange: Exchange, cause: str, sentence: str, **values: Any) -> Failure:
-    """A failure with its sentence, which may name any of the values below, and ``values``."""
+    """A failure with its sentence, which may use the names in ``shared`` below and in
+    ``values``.
+    """
     target = exchange.request.target
     address = _("%(host)s port %(port)s", host=exchange.ip, port=target.port)
     shared = {
@@ -262,7 +267,7 @@ _NOT_TLS_REASONS = frozenset({155, 156, 198, 252, 267})
 UNEXPECTED_EOF = 294
 _NO_SECURE_RENEGOTIATION = 338
 
-# OpenSSL's verify results, for a chain in which we find no fault ourselves.
+# The cause codes of OpenSSL's verify results, for a chain in which ``judge_chain`` finds no fault.
 _VERIFY_FAULTS = {
     9: Cause.TLS_NOT_YET_VALID, 10: Cause.TLS_EXPIRED, 18: Cause.TLS_SELF_SIGNED,
     20: Cause.TLS_UNTRUSTED, 21: Cause.TLS_INCOMPLETE_CHAIN, 62: Cause.TLS_HOSTNAME,

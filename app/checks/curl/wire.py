@@ -16,8 +16,7 @@ from typing import Any
 
 import pycurl
 
-from app.checks.curl import exchange
-from app.checks.curl.exchange import Exchange, Request, read_headers
+from app.checks.curl.exchange import Exchange, Request, allow_old_servers, read_headers
 from app.net.codings import ACCEPT_ENCODING, Decoder, Undecodable, codings
 from app.net.policy import Refusal
 from app.records import BODY_CAP_BYTES, HEADERS_CAP_BYTES
@@ -53,10 +52,10 @@ class Wire:
 
     def __init__(self, ca_bundle: str, user_agent: str) -> None:
         self.curl = pycurl.Curl()
-        self.owner: Any = None  # the run that waits for this request
+        self.owner: Any = None  # ``done`` and ``on_error`` of the request in flight
         self._ca_bundle = ca_bundle
         self._user_agent = user_agent
-        self._special = False
+        self._special = False  # the handle has options beside the standing ones
         self._request: Request | None = None
         self._standing_options()
         self._clear()
@@ -114,8 +113,8 @@ class Wire:
         self._clear()
 
     def send(self, request: Request, dropped_pins: Sequence[str] = ()) -> None:
-        """Set the handle up for this request. ``dropped_pins`` (``-host:port``): those that curl is
-        to drop.
+        """Set the handle up for this request. ``dropped_pins``: the pins that curl is to drop, as
+        ``-host:port``.
         """
         self._clear()
         self._request = request
@@ -131,7 +130,7 @@ class Wire:
         if target.address is None:
             set_(c.RESOLVE, [*dropped_pins, _pin(target, request.addresses)])
         else:
-            # Or curl would pin the handle's last host again, to outdated addresses.
+            # Otherwise curl would pin the handle's last host again, to outdated addresses.
             set_(c.RESOLVE, [])
         set_(c.HTTPHEADER, request.headers)
         if self._special:
@@ -142,7 +141,7 @@ class Wire:
         if not request.verify_tls:
             set_(c.SSL_VERIFYPEER, 0)
             set_(c.SSL_VERIFYHOST, 0)
-            exchange.allow(self.curl)
+            allow_old_servers(self.curl)
         if request.connected is not None:
             set_(c.CONNECT_ONLY, 1)
             set_(c.SSL_ENABLE_ALPN, 0)  # it names the protocols of the web
@@ -161,10 +160,11 @@ class Wire:
             raise RuntimeError("The handle is not in use.")
         return self._request
 
-    # --- callbacks of curl. pycurl would only print an exception, so each is stored as our fault.
+    # --- callbacks of curl. pycurl would only print an exception, so it is stored as a fault of
+    # ours
 
     def _open_socket(self, purpose: int, address: Any) -> Any:
-        """A second check of policy: no socket is made for an address that is closed."""
+        """Ask the policy a second time: no socket is made for an address that it refuses."""
         family, kind, protocol, socket_address = address
         try:
             if self._current.connected is not None:
@@ -277,14 +277,14 @@ class Wire:
 
 
 def _pin(target: Target, addresses: Sequence[str]) -> str:
-    # A "-" before the host would remove a pin; a host that begins with "-" needs another sign.
+    # curl removes a pin that begins with "-", so a host that begins with "-" needs a "+" before it.
     sign = "+" if target.ascii_host.startswith("-") else ""
     joined = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
     return f"{sign}{target.ascii_host}:{target.port}:{joined}"
 
 
 def _status(line: bytes) -> int:
-    """The code in ``HTTP/1.1 200 OK``; 0 when there is none."""
+    """The code in ``HTTP/1.1 200 OK``; 0 if there is none."""
     parts = line.split(None, 2)
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() and len(parts[1]) == 3 else 0
 

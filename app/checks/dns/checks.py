@@ -1,10 +1,10 @@
-"""One check of DNS: look the server up if it is named, and ask it for one type of record.
+"""One check of DNS: look up the server if the URL names one, and ask it for one type of record.
 
 ``judge`` says why it is down. The evidence has ``answers``, ``flags``, ``rcode`` and ``server``; an
 answer is ``{"name", "ttl", "type", "data"}``.
 
-NOERROR with a record of the type that was asked for is ``up``. A text is looked for in the records,
-one a line, as ``dig +short`` writes them.
+NOERROR with a record of the requested type is ``up``. A text condition searches the records, one on
+each line, as ``dig +short`` writes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import dns.rcode
 import dns.rdatatype
 import dns.rrset
 
-from app.checks.outcome import Failure, clean, excerpt, judge_text, milliseconds
+from app.checks.outcome import Failure, excerpt, judge_text, strip_controls, whole_ms
 from app.checks.redact import Redactor
 from app.checks.running import Resolution, RunningCheck
 from app.codec.evidence import MAX_ENTRIES
@@ -42,8 +42,8 @@ from app.rules.url import Target, ascii_host, refuse_odd_characters, take_apart
 
 @dataclass(slots=True)
 class DnsTrace:
-    """The course of a check. ``message`` is the last answer that came, also one with an error;
-    ``took`` is in seconds.
+    """The course of a check. ``message`` is the last message that a server sent, even one with an
+    error; ``took`` is in seconds.
     """
 
     target: DnsTarget
@@ -54,8 +54,8 @@ class DnsTrace:
 
     @property
     def records(self) -> Iterator[tuple[dns.rrset.RRset, str]]:
-        """Each record of the answer as text, with the set that it is in: of the name that was asked
-        for, and of those that its aliases lead to. A server that sends others answers nothing.
+        """Each record of the answer as text, with its set. Records of other names than the
+        requested one, and than those that its aliases lead to, are no answer and left out.
         """
         answer = self.message.answer if self.message else []
         aliases = {
@@ -71,7 +71,7 @@ class DnsTrace:
                 waiting += aliases.get(name, ())
         for rrset in answer:
             for record in rrset if rrset.name in names else ():
-                yield rrset, clean(record.to_text())
+                yield rrset, strip_controls(record.to_text())
 
     @property
     def text(self) -> str:
@@ -79,7 +79,7 @@ class DnsTrace:
 
     @property
     def of_type(self) -> tuple[str, ...]:
-        """The records of the type that was asked for, without the aliases that lead to them."""
+        """The records of the requested type, without the aliases that lead to them."""
         rdtype = dns.rdatatype.from_text(self.target.rdtype)
         return tuple(record for rrset, record in self.records if rrset.rdtype == rdtype)
 
@@ -116,19 +116,19 @@ class DnsCheck(RunningCheck):
 
     def _ask(self, servers: Sequence[DnsServer]) -> None:
         self._began = time.monotonic()
-        self._timer = self.tools.loop.call_at(self.deadline, self.guard(self._too_late))
-        ours = self.target.server is None
+        self._timer = self.tools.loop.call_at(self.deadline, self.guard(self._time_out))
+        is_default = self.target.server is None
         self._question = RecordQuestion(
             self.tools.loop,
             dns.name.from_text(self.target.ascii_host),
             dns.rdatatype.from_text(self.target.rdtype),
             servers,
             self.guard(self._answered),
-            self.tools.resolver.note_silence if ours else lambda _server: None,
+            self.tools.resolver.note_silence if is_default else lambda _server: None,
         )
         self._question.start()
 
-    def _too_late(self) -> None:
+    def _time_out(self) -> None:
         if self._question is not None:
             self._answered(self._question.answer_so_far())
 
@@ -148,17 +148,17 @@ def make_outcome(check: RunningCheck, trace: DnsTrace) -> Outcome:
     spent = (resolution.dns or 0.0) + (trace.took or 0.0)
     lookup = spec.alert_text_lookup if spec.alert_condition in TEXT_CONDITIONS else None
     ip = server.address if server else None
-    return check.outcome_of(
+    return check.build_outcome(
         resolution,
         judge(trace, spec),
-        response_ms=milliseconds(spent) if trace.message is not None else None,
-        timings=Timings(dns=milliseconds(resolution.dns), ttfb=milliseconds(trace.took)),
+        response_ms=whole_ms(spent) if trace.message is not None else None,
+        timings=Timings(dns=whole_ms(resolution.dns), ttfb=whole_ms(trace.took)),
         ip=ip,
         single={AssertionSource.ANSWER: trace.of_type},
         answer=(ip, *sorted(record for _rrset, record in trace.records)),
         evidence=lambda: {"server": None if server is None else str(server), **_message(trace)},
-        # An error of the installation's own servers may be one of our network: they pass on what
-        # they could not ask.
+        # An error from the installation's own name servers may be a fault of our network: they
+        # answer so if they cannot reach the servers of the domain.
         answered=trace.message is not None
         and (trace.target.server is not None or bool(trace.of_type)),
         matched=excerpt(trace.text, lookup, Redactor(spec)) if lookup else None,
@@ -225,8 +225,8 @@ _MAX_NAME = 253
 
 @dataclass(frozen=True, slots=True)
 class DnsTarget(Target):
-    """``ascii_host`` is the name that is asked for. ``server`` is None if the resolvers of the
-    installation are asked.
+    """``ascii_host`` is the requested name. ``server``: the name server in the URL; None for the
+    name servers of the installation.
     """
 
     rdtype: str = "A"
@@ -245,23 +245,23 @@ def read(text: str) -> DnsTarget:
     if parts is None:
         raise ValueError(_("A dns: URL is a name and its type, as dns:example.org?type=MX."))
     server = parts["server"] or None
-    asked = None if server is None else take_apart(f"dns://{server}", {"dns": PORT})
+    server_target = None if server is None else take_apart(f"dns://{server}", {"dns": PORT})
     rdtype = _type(parts["query"] or "")
     name = _name(unquote(parts["name"]), rdtype)
     return DnsTarget(
         scheme="dns",
         host=unquote(parts["name"]),
         ascii_host=name,
-        port=PORT if asked is None else asked.port,
+        port=PORT if server_target is None else server_target.port,
         request_target="/",
         absolute=True,
         rdtype=rdtype,
-        server=asked,
+        server=server_target,
     )
 
 
 def _type(query: str) -> str:
-    """The type that is asked for. RFC 4501 has a semicolon between parts, people write ``&``."""
+    """The requested type. RFC 4501 has a semicolon between parts, people write ``&``."""
     values: dict[str, str] = {}
     for part in filter(None, re.split("[;&]", query)):
         key, _equals, value = part.partition("=")
@@ -277,7 +277,9 @@ def _type(query: str) -> str:
 
 
 def _name(name: str, rdtype: str) -> str:
-    """The name as it is asked for, without a final dot; of an address, its name for PTR."""
+    """The name to ask for, without a final dot. For the type PTR, an IP address becomes its reverse
+    name.
+    """
     if name == ".":
         return name
     if rdtype == "PTR":

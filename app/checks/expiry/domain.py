@@ -1,4 +1,4 @@
-"""When does a domain expire? RDAP first, then WHOIS, then "unknown", which is shown as such.
+"""When does a domain expire? RDAP is asked first, then WHOIS. If neither knows, it is unknown.
 
 Registries are asked about the registrable domain, and at most once a day for each (the engine
 limits it), however many monitors share it.
@@ -68,7 +68,7 @@ def domain_expiry(
     are not judged by the policy of ``network``; the targets of redirects and referrals are.
     """
 
-    # Imported here: what reads RDAP and requests take 8 MB, which a checker without domains saves.
+    # Imported here: whoisit and requests take 8 MB, which a checker without domains saves.
     from app.checks.expiry import rdap, whois
     from app.checks.expiry.registry import NoAnswer
 

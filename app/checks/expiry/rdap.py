@@ -28,14 +28,14 @@ from app.net.client import Network
 IANA = "https://data.iana.org/rdap/dns.json"
 KEEP_SECONDS = 24 * 3600.0  # IANA's list changes every few days
 KEEP_FAILURE_SECONDS = 300.0  # a list that cannot be read must not delay every domain
-# whoisit wants all five lists and refuses empty ones; only the list of domains is read.
+# whoisit requires all five lists and refuses empty ones; only the list of domains is used.
 _UNUSED: Mapping[str, Any] = {
     "asn": {"services": [[["64496-64496"], ["https://rdap.invalid/"]]]},
     "ipv4": {"services": [[["192.0.2.0/24"], ["https://rdap.invalid/"]]]},
     "ipv6": {"services": [[["2001:db8::/32"], ["https://rdap.invalid/"]]]},
     "object": {"services": [[["x@example.com"], ["TEST"], ["https://rdap.invalid/"]]]},
 }
-# The events that name the expiry; the registry's own come before the registrar's.
+# The events that name the expiry; the registry's comes before the registrar's.
 _ENDINGS = ("expiration", "registrar expiration", "soft expiration")
 # An answer has some ten events, with dates by RFC 3339. The date parser takes seconds for a long
 # text, and for many short ones.
@@ -51,8 +51,8 @@ class Registries:
     whois: Mapping[str, str] | None = None
 
 
-def _expires(_source: str, listed: Registries | str, now: float) -> float:
-    return now + (KEEP_FAILURE_SECONDS if isinstance(listed, str) else KEEP_SECONDS)
+def _expires(_source: str, entry: Registries | str, now: float) -> float:
+    return now + (KEEP_FAILURE_SECONDS if isinstance(entry, str) else KEEP_SECONDS)
 
 
 # By source: the list, or why it cannot be read.
@@ -61,22 +61,24 @@ _reading = threading.Lock()
 
 
 def load(source: str | None, now: datetime, deadline: float, network: Network) -> Registries:
-    """The list of registries from a URL or file, kept for a day. Raises NoAnswer."""
+    """The list of registries from a URL or file. It is cached for a day, a failure for 5 minutes.
+    Raises NoAnswer.
+    """
     key = source or IANA
     with _reading:
-        listed = _lists.get(key)
-        if listed is None:
-            listed = _lists[key] = _load(source, now, deadline, network)
-    if isinstance(listed, str):
-        raise NoAnswer(listed)
-    return listed
+        entry = _lists.get(key)
+        if entry is None:
+            entry = _lists[key] = _load(source, now, deadline, network)
+    if isinstance(entry, str):
+        raise NoAnswer(entry)
+    return entry
 
 
 def _load(source: str | None, now: datetime, deadline: float, network: Network) -> Registries | str:
     """The list, or why it cannot be read."""
     try:
         raw = _read(source or IANA, deadline, network)
-        return parse_bootstrap(raw, now, ours=source is None)
+        return parse_bootstrap(raw, now, is_default=source is None)
     except (NoAnswer, OSError, ValueError, WhoisItError) as fault:
         return _("the list of registries could not be loaded: %(fault)s", fault=fault)
 
@@ -90,11 +92,11 @@ def _read(source: str, deadline: float, network: Network) -> str | bytes:
     return Path(source).read_bytes()
 
 
-def parse_bootstrap(raw: str | bytes, now: datetime, *, ours: bool) -> Registries:
+def parse_bootstrap(raw: str | bytes, now: datetime, *, is_default: bool) -> Registries:
     """Read a list in whoisit's form (all five lists) or IANA's (dns.json alone).
 
-    ``ours`` is the default list: https only, with whoisit's corrections for country domains. An
-    admin's own list is used unchanged, http included. Raises ValueError or WhoisItError.
+    ``is_default``: it is IANA's list, so http servers are left out and whoisit's corrections for
+    country domains apply. An admin's list is used unchanged. Raises ValueError or WhoisItError.
     """
     data = json.loads(raw)
     if not isinstance(data, dict):
@@ -106,8 +108,8 @@ def parse_bootstrap(raw: str | bytes, now: datetime, *, ours: bool) -> Registrie
     bootstrap = BaseBootstrap()
     bootstrap.load_bootstrap_data(
         {"timestamp": int(now.timestamp()), "dns": domains, **lists},
-        overrides=ours,
-        allow_insecure=not ours,
+        overrides=is_default,
+        allow_insecure=not is_default,
         from_json=False,
     )
     servers = data.get("whois")

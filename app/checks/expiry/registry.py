@@ -25,15 +25,17 @@ class NoAnswer(Exception):
 
 
 def plausible(moment: datetime) -> datetime:
-    """The moment in UTC, which is assumed without a zone. Raises NoAnswer if it is implausible."""
+    """The moment in UTC; without a zone, it is read as UTC. Raises NoAnswer for a year that no
+    expiry has.
+    """
     if moment.year not in YEARS:
         raise NoAnswer(_("the date %(date)s cannot be right.", date=f"{moment:%Y-%m-%d}"))
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def refuse_parent(answered_names: set[str], domain: str) -> None:
-    """Raise NoAnswer if an answer is about a domain above ``domain``: some registries answer for
-    uk.com when they are asked for shop.uk.com.
+    """Raise NoAnswer if an answer is about a domain above ``domain``: asked for shop.uk.com, some
+    registries answer for uk.com.
     """
     names = {name.lower().rstrip(".") for name in answered_names}
     parents = [parent for parent in above(domain)[1:] if parent in names]

@@ -17,8 +17,8 @@ from app.rules.suffixes import above
 
 IANA = "whois.iana.org"
 MAX_BYTES = 64 * 1024
-# Limits on what is read of an answer, so that none takes long to parse: patterns see one short line
-# at a time, and rejecting a text that is not a date takes a millisecond.
+# Limits on the parts of an answer that are parsed: a pattern reads one short line at a time, and to
+# find that a text is no date takes a millisecond.
 MAX_LINE = 300
 MAX_DATE = 100
 MAX_DATES = 30
@@ -32,7 +32,7 @@ _QUESTIONS = {
     "de": "-T dn {}",
 }
 
-# Labels that name the expiry, the registry's own before the registrar's.
+# Labels of the expiry; the registry's come before the registrar's.
 _LABELS = (
     r"registry expiry date", r"domain expiration date",
     r"expir(?:y|ation|e)[ _-]*(?:date|time|on)?", r"expires(?:[ _-]*(?:on|at|date))?",
@@ -56,7 +56,8 @@ _NAMED = re.compile(
 )
 _REFERRAL = re.compile(r"(?:refer|whois):\s*+(\S++)", re.I)
 
-# Day first if the order is ambiguous. The month first is tried last, for such as 08/13/2026.
+# The day comes first if the order is ambiguous. The format with the month first is the last one: it
+# is for dates such as 08/13/2026.
 _FORMATS = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y. %m. %d.", "%Y%m%d", "%Y-%b-%d", "%Y-%b-%d.",
     "%d-%b-%Y", "%d %b %Y", "%d-%m-%Y", "%d/%m/%Y", "%d.%m.%Y", "%d %B %Y", "%d-%B-%Y",
@@ -78,7 +79,7 @@ def expiry(
     """
     tld = domain.rpartition(".")[2]
     if servers is None:
-        server = _referred(ask(IANA, tld, deadline, network, own=True), tld)
+        server = _referred(ask(IANA, tld, deadline, network, own_setting=True), tld)
     else:
         suffixes = [*above(domain)[1:], "*"]
         listed_server = next((servers[suffix] for suffix in suffixes if servers.get(suffix)), None)
@@ -86,8 +87,8 @@ def expiry(
             raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
         server = listed_server
     question = _QUESTIONS.get(tld, "{}").format(domain)
-    own_setting = servers is not None
-    return expiry_in(ask(server, question, deadline, network, own=own_setting), domain)
+    answer = ask(server, question, deadline, network, own_setting=servers is not None)
+    return expiry_in(answer, domain)
 
 
 def _referred(answer: str, tld: str) -> str:
@@ -97,9 +98,9 @@ def _referred(answer: str, tld: str) -> str:
     raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
 
 
-def ask(server: str, question: str, deadline: float, network: Network, *, own: bool) -> str:
-    """Send one question over TCP and read at most 64 KiB of answer. ``own``: the server is a
-    setting or IANA, which policy does not judge. Raises NoAnswer.
+def ask(server: str, question: str, deadline: float, network: Network, *, own_setting: bool) -> str:
+    """Send one question over TCP and read at most 64 KiB of answer. ``own_setting``: the server is
+    from a setting, or IANA's, so the policy does not judge it. Raises NoAnswer.
     """
     host, colon, port = server.rpartition(":")
     host, number = (
@@ -109,7 +110,7 @@ def ask(server: str, question: str, deadline: float, network: Network, *, own: b
     )
     seconds = max(0.0, deadline - time.monotonic())
     try:
-        with network.connect(host, int(number), seconds, own_setting=own) as tcp:
+        with network.connect(host, int(number), seconds, own_setting=own_setting) as tcp:
             tcp.sendall(question.encode("ascii", "replace") + b"\r\n")
             return _read(tcp, deadline)
     except Blocked as refused:
@@ -143,7 +144,7 @@ def _read(sock: socket.socket, deadline: float) -> str:
 
 def _lines(text: str) -> list[str]:
     """The lines with content, each stripped and cut to the limit."""
-    return [line for each in text.splitlines() if (line := each[:MAX_LINE].strip())]
+    return [line for raw in text.splitlines() if (line := raw[:MAX_LINE].strip())]
 
 
 def expiry_in(text: str, domain: str = "the domain") -> datetime:

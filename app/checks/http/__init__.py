@@ -1,7 +1,7 @@
 """Check a URL over HTTP.
 
 checks        one check from hop to hop: look up, judge addresses, pin, send, follow redirects
-compose       what a request carries, and what of it survives a redirect
+compose       the contents of a request, and which of them are sent again after a redirect
 cookies       the cookies of a chain of redirects
 trace         all hops of one check
 outcome       the result, figures and evidence of a trace

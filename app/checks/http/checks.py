@@ -9,7 +9,7 @@ from typing import Any
 
 from app.checks.curl.exchange import Exchange, Request
 from app.checks.curl.failures import is_untrusted
-from app.checks.http.compose import Carried
+from app.checks.http.compose import ChainContents
 from app.checks.http.outcome import make_outcome
 from app.checks.http.trace import Hop, Trace
 from app.checks.http.verdict import asks_body
@@ -25,7 +25,7 @@ from app.rules.url import Target, join
 class HttpCheck(RunningCheck):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._carried = Carried(self.spec)
+        self._contents = ChainContents(self.spec)
         self._visited: set[tuple[object, ...]] = set()
         self.trace = Trace(self.spec, self.checked_at, self.tools.location)
 
@@ -51,8 +51,8 @@ class HttpCheck(RunningCheck):
         self.trace.failure = resolution.failure
         if resolution.refusals and len(self.trace.hops) > 1:
             number, host = len(self.trace.hops) - 1, hop.target.netloc
-            before = _("Redirect %(number)s leads to %(host)s.", number=number, host=host)
-            sentence = f"{before} {resolution.failure.sentence}"
+            redirect = _("Redirect %(number)s leads to %(host)s.", number=number, host=host)
+            sentence = f"{redirect} {resolution.failure.sentence}"
             self.trace.fail(Cause.BLOCKED_BY_POLICY, sentence)
         self._finish()
 
@@ -60,15 +60,15 @@ class HttpCheck(RunningCheck):
 
     def _send(self, hop: Hop) -> None:
         remaining_ms = max(1, int((self.deadline - time.monotonic()) * 1000))
-        carried = self._carried
-        if self.trace.withheld is None and (what := carried.withheld(hop.target)):
-            self.trace.withheld = (hop.target.netloc, what)
+        contents = self._contents
+        if self.trace.withheld is None and (parts := contents.withheld(hop.target)):
+            self.trace.withheld = (hop.target.netloc, parts)
         request = Request(
             target=hop.target,
-            url=carried.url(hop.target),
-            method=carried.method,
-            headers=carried.headers(hop.target),
-            body=carried.body(hop.target),
+            url=contents.url(hop.target),
+            method=contents.method,
+            headers=contents.headers(hop.target),
+            body=contents.body(hop.target),
             addresses=routed(hop.resolution.addresses),
             timeout_ms=remaining_ms,
             limit=self.spec.timeout,
@@ -84,7 +84,8 @@ class HttpCheck(RunningCheck):
         if exchange.redirect and exchange.fault is None and not is_untrusted(exchange):
             self._follow(exchange)
         elif exchange.ip and exchange.connect > 0:
-            # Not before the last hop: a dead family may take all the time that a redirect needs.
+            # The other families are tested last: a dead one may take all the time that the rest of
+            # the chain needs.
             hops = {(hop.target.ascii_host, hop.target.port): hop for hop in self.trace.hops}
             self._other_families(list(hops.values()))
         else:
@@ -114,29 +115,29 @@ class HttpCheck(RunningCheck):
     # --- redirects
 
     def _follow(self, exchange: Exchange) -> None:
-        here = self.trace.hops[-1].target
+        source = self.trace.hops[-1].target
         location = _as_sent(exchange.header("location") or "")
         try:
-            target = join(here, location)
+            target = join(source, location)
         except ValueError as error:
             shown = Redactor(self.spec).text(location)
-            self.trace.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(here, shown, str(error)))
+            self.trace.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(source, shown, str(error)))
             self._finish()
             return
-        self._visited.add(self._carried.state(here))
-        self._carried.store_cookies(here, exchange.all_headers("set-cookie"))
-        self._carried.apply_redirect(exchange.status)
-        state = self._carried.state(target)
-        taken = len(self.trace.hops)
+        self._visited.add(self._contents.state(source))
+        self._contents.store_cookies(source, exchange.all_headers("set-cookie"))
+        self._contents.apply_redirect(exchange.status)
+        state = self._contents.state(target)
+        count = len(self.trace.hops)
         if state in self._visited:
             sentence = N_("The redirects form a loop: number %(taken)s leads back to %(url)s.")
-            self.trace.fail(Cause.REDIRECT_LOOP, _(sentence, taken=taken, url=target.url))
-        elif taken > MAX_REDIRECTS:
+            self.trace.fail(Cause.REDIRECT_LOOP, _(sentence, taken=count, url=target.url))
+        elif count > MAX_REDIRECTS:
             sentence = N_("There were more than %(most)s redirects; the next is to %(url)s.")
             values = {"most": MAX_REDIRECTS, "url": target.url}
             self.trace.fail(Cause.TOO_MANY_REDIRECTS, _(sentence, **values))
         else:
-            if (here.scheme, target.scheme) == ("https", "http"):
+            if (source.scheme, target.scheme) == ("https", "http"):
                 self._warn(Warn.REDIRECT_DOWNGRADE)
             self._hop(target)
             return
@@ -144,15 +145,17 @@ class HttpCheck(RunningCheck):
 
 
 def _as_sent(location: str) -> str:
-    """Header bytes were read as Latin-1, but most non-ASCII Locations are UTF-8: decode those."""
+    """A Location header as its server meant it: header bytes are read as Latin-1, but most that are
+    not ASCII are UTF-8.
+    """
     try:
         return location.encode("latin-1").decode("utf-8")
     except UnicodeError:
         return location
 
 
-def _cannot_follow(here: Target, location: str, why: str) -> str:
+def _cannot_follow(source: Target, location: str, why: str) -> str:
     shown = shortened(location, 100)
     shown = "".join(character if character.isprintable() else "\ufffd" for character in shown)
     sentence = N_("%(host)s redirects to “%(location)s”, which cannot be followed.")
-    return f"{_(sentence, host=here.netloc, location=shown)} {why}"
+    return f"{_(sentence, host=source.netloc, location=shown)} {why}"

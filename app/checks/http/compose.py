@@ -32,11 +32,11 @@ _OF_BODY = frozenset({"content-type", "content-encoding", "content-language", "c
 _SHOWN_NAMES = 100
 
 
-class Carried:
+class ChainContents:
     """The contents of the requests of a chain of redirects. One object for each check.
 
-    Credentials, the monitor's headers and the body go to the first origin only: another origin may
-    be anyone's.
+    Credentials, the body and the monitor's headers (but those in ``_FOR_ALL``) go to the first
+    origin only: another origin may be anyone's.
     """
 
     def __init__(self, spec: CheckSpec) -> None:
@@ -104,7 +104,9 @@ class Carried:
         )
 
     def _cookies(self, target: Target) -> bytes:
-        """The value of the Cookie header: the own cookies have the path /."""
+        """The value of the Cookie header. The monitor's own cookies count as cookies of the path
+        ``/``.
+        """
         own = self._own_cookies if self._is_first(target) else ()
         cookies = [("/", text.encode("utf-8", "surrogatepass")) for text in own if text]
         for cookie in self._jar.matching(target):
@@ -120,8 +122,8 @@ class Carried:
         return f"{url}{'&' if '?' in url else '?'}{_BUSTER}={secrets.token_hex(8)}"
 
     def withheld(self, target: Target) -> str | None:
-        """The parts of the monitor's request that this target does not get, for a person; None if
-        it gets all.
+        """The parts of the monitor's request that are not sent to this target, in words; None if
+        all are sent.
         """
         if self._is_first(target):
             return None
@@ -138,7 +140,9 @@ class Carried:
     # --- redirects
 
     def store_cookies(self, target: Target, set_cookies: list[str]) -> None:
-        """Store cookies for later requests of this chain. They replace own ones of their name."""
+        """Store cookies for later requests of this chain. A cookie of the first host with the path
+        ``/`` replaces the monitor's own cookie of its name.
+        """
         changed = self._jar.store(target, set_cookies)
         first = host_of(self._first)
         names = {name for name, domain, path in changed if (domain, path) == (first, "/")}
@@ -159,7 +163,9 @@ class Carried:
             self.method, self._body = "GET", None
 
     def state(self, target: Target) -> tuple[object, ...]:
-        """The state that decides the next request: one that occurs twice is a redirect loop."""
+        """The state that decides the next request. If it occurs twice, the redirects form a
+        loop.
+        """
         url = without_buster(target.url)
         return (self.method, self._dropped_body, url, self._cookies(target))
 

@@ -20,12 +20,14 @@ _SPACE = " \t"
 # The characters between the parts of a date: all but digits, letters, colons and non-ASCII ones.
 _DELIMITERS = str.maketrans(dict.fromkeys("\t !\"#$%&'()*+,-./;<=>?@[\\]^_`{|}~", " "))
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MAX_AGE = 18  # digits: Python reads no number of thousands of them
+_MAX_AGE = 18  # digits: int() refuses thousands of them
 
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """``host_only``: it goes to ``domain`` alone, and to none below. ``expires`` is a Unix time."""
+    """``host_only``: it is sent to ``domain`` alone, not to hosts below it. ``expires`` is a Unix
+    time.
+    """
 
     name: str
     value: str
@@ -56,7 +58,9 @@ class Jar:
         return bool(self._cookies)
 
     def store(self, target: Target, set_cookies: Iterable[str]) -> set[Key]:
-        """Store what an answer of ``target`` sets; returns what was set or deleted."""
+        """Store the cookies that an answer of ``target`` sets. Returns the keys of the cookies that
+        were set or deleted.
+        """
         changed = set()
         for text in set_cookies:
             cookie = read_cookie(text, target, self._clock())
@@ -64,7 +68,7 @@ class Jar:
                 continue
             key = (cookie.name, cookie.domain, cookie.path)
             changed.add(key)
-            self._cookies[key] = cookie  # one that is replaced keeps its age
+            self._cookies[key] = cookie  # in the place of an earlier one, which it replaces
             if cookie.expires <= self._clock():
                 del self._cookies[key]
         return changed
@@ -89,9 +93,10 @@ def _is_below(host: str, target: Target, domain: str) -> bool:
 
 
 def read_cookie(text: str, target: Target, now: float) -> Cookie | None:
-    """The cookie of a Set-Cookie header; None for one that is to be ignored.
+    """The cookie of a Set-Cookie header; None for a header to ignore.
 
-    One with control characters is, as in RFC 6265bis: a line break would end our own header.
+    A header with control characters is ignored, as in RFC 6265bis: a line break would end our own
+    header.
     """
     if any((mark < " " and mark != "\t") or mark == "\x7f" for mark in text):
         return None
@@ -168,7 +173,9 @@ def read_date(text: str) -> datetime | None:
 
 
 def _clock_of(token: str) -> tuple[int, int, int] | None:
-    """``7:05:09`` and what follows it, if that is no digit."""
+    """The time of day with which a token begins, such as ``7:05:09``; None if it has none, or if a
+    digit follows.
+    """
     parts = token.split(":", 2)
     if len(parts) < 3:
         return None
@@ -180,7 +187,7 @@ def _clock_of(token: str) -> tuple[int, int, int] | None:
 
 
 def _leading_digits(token: str) -> str:
-    """Up to five of them, which is too many for any part of a date."""
+    """The digits with which a token begins, up to five: no part of a date has so many."""
     digits = ""
     for character in token[:5]:
         if character not in "0123456789":

@@ -1,11 +1,11 @@
 """Turn the trace of a check into its Outcome: figures, verdict, and the evidence of what it saw:
 
     {"url", "request": {"method", "hops"}, "status_line", "headers": [[name, value]],
-     "body", "body_bytes" (read, decoded), "body_cut" (this is only its beginning),
+     "body", "body_bytes" (read, decoded), "body_cut" ("body" is only its beginning),
      "resolved": [addresses], "refused": [addresses], "ip", "http_version",
      "tls": [{"subject", "issuer", "not_before", "not_after", "sha256", "names"}],
      "timings": {"dns", "connect", "tls", "ttfb", "download"},
-     "redirects": [{"status_line" (that sent us on), "url" (where to), "ip"}],
+     "redirects": [{"status_line" (of the redirect), "url" (its target), "ip" (of the target)}],
      "curl": {"code", "words"}}
 
 Secrets are masked: see app/checks/redact.py.
@@ -21,7 +21,7 @@ from app.checks.curl.exchange import Exchange
 from app.checks.curl.failures import anything_arrived
 from app.checks.http.trace import Hop, Trace
 from app.checks.http.verdict import judge
-from app.checks.outcome import GoodEvidence, clean
+from app.checks.outcome import GoodEvidence, strip_controls
 from app.checks.redact import Redactor
 from app.codec.evidence import fitted
 from app.net.codings import charset
@@ -36,9 +36,9 @@ from app.records import (
 )
 from app.rules.text import shortened
 
-# Bytes of the body that are searched for secrets: more than are kept, so that a secret across the
-# edge of what is kept is masked too.
-_MAX_LOOK = 2 * EVIDENCE_BODY_BYTES
+# Bytes of the body that are searched for secrets: more than evidence has, so that a secret that
+# crosses the end of the excerpt is masked too.
+_SEARCHED_BYTES = 2 * EVIDENCE_BODY_BYTES
 _MAX_HEADER_LINES = 100
 _MAX_HEADER_VALUE = 2048
 
@@ -50,7 +50,7 @@ def make_outcome(trace: Trace, trust: TrustStore, good: GoodEvidence) -> Outcome
     failure, leaf, verdict = judgement.failure, judgement.leaf, judgement.verdict
     hide: Callable[[str], str] = str
     if failure or len(trace.hops) > 1:
-        # A redirect may echo secrets, and sentences about causes quote it.
+        # A redirect may echo secrets, and the sentence of the cause may quote the redirect.
         hide = Redactor(trace.spec).text
     result = Result(
         checked_at=trace.checked_at,
@@ -72,7 +72,7 @@ def make_outcome(trace: Trace, trust: TrustStore, good: GoodEvidence) -> Outcome
     answer: tuple[object, ...] = ()
     if exchange:
         answer = (trace.spec.url, exchange.status, exchange.ip, fingerprint, len(trace.hops))
-    has_evidence = verdict != Verdict.UP or good.is_due(trace.spec.monitor_id, answer)
+    has_evidence = verdict != Verdict.UP or good.register(trace.spec.monitor_id, answer)
     return Outcome(
         result=result,
         evidence=make_evidence(trace, timings) if has_evidence else None,
@@ -80,19 +80,19 @@ def make_outcome(trace: Trace, trust: TrustStore, good: GoodEvidence) -> Outcome
         ssl_expires_at=leaf.not_after if leaf else None,
         ssl_fingerprint=fingerprint,
         ssl_host=judgement.leaf_host,
-        answered=answered(trace),
+        answered=has_answered(trace),
         matched=judgement.matched,
     )
 
 
-def answered(trace: Trace) -> bool:
+def has_answered(trace: Trace) -> bool:
     """Whether any byte of an answer, even a certificate or a TLS alert, came from the target."""
     return any(hop.exchange is not None and anything_arrived(hop.exchange) for hop in trace.hops)
 
 
 def figures(trace: Trace) -> tuple[Timings, int | None]:
-    """Milliseconds in each phase over all hops, and in all if the last answer was read to its end
-    or to the cap.
+    """Milliseconds in each phase over all hops, and their total. The total is None unless the last
+    answer was read to its end, or as far as it is needed.
     """
     dns: float | None = None
     phases = [-1.0, -1.0, -1.0, -1.0]
@@ -115,9 +115,9 @@ def figures(trace: Trace) -> tuple[Timings, int | None]:
 
 def _add_phases(exchange: Exchange, phases: list[float]) -> None:
     """Add one request's connect, tls, ttfb and download, in seconds; -1 means not reached. The
-    phase in which the request ended, well or not, gets the rest of its time.
+    phase in which the request ended, well or not, gets all time up to the end.
     """
-    # Until the headers are complete, the request waits for its first byte, though one has arrived.
+    # The phase ttfb lasts until the headers are complete, even if a part of them has arrived.
     ends = (
         exchange.connect,
         exchange.tls,
@@ -160,22 +160,22 @@ def _redirect(previous: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
     """One redirect: the status line that sent it, its target, and the address that answered."""
     line = previous.exchange.status_line if previous.exchange else None
     return {
-        "status_line": None if line is None else clean(redactor.text(line)),
+        "status_line": None if line is None else strip_controls(redactor.text(line)),
         "url": redactor.text(hop.target.url)[:MAX_URL],
         "ip": hop.exchange.ip if hop.exchange else None,
     }
 
 
 def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
-    evidence = hop.resolution.by_name()
+    evidence = hop.resolution.as_evidence()
     exchange = hop.exchange
     if exchange is None:
         return evidence
     curl = {"code": exchange.code, "words": redactor.text(exchange.words)}
     evidence.update(
-        status_line=clean(redactor.text(exchange.status_line)) or None,
+        status_line=strip_controls(redactor.text(exchange.status_line)) or None,
         headers=[
-            [clean(name), clean(redactor.header(name, value))[:_MAX_HEADER_VALUE]]
+            [strip_controls(name), strip_controls(redactor.header(name, value))[:_MAX_HEADER_VALUE]]
             for name, value in exchange.headers[:_MAX_HEADER_LINES]
         ],
         body=_body(exchange.body, exchange.header("content-type"), redactor),
@@ -192,11 +192,11 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
 def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
     """The first 4 KiB as text, without control characters."""
     name, mark = charset(body, content_type)
-    text = body[mark:_MAX_LOOK].decode(name, errors="replace")
-    if len(body) > _MAX_LOOK:
+    text = body[mark:_SEARCHED_BYTES].decode(name, errors="replace")
+    if len(body) > _SEARCHED_BYTES:
         # Masks are shorter than secrets: after many of them, the end of the text is in the 4 KiB.
         text = redactor.text(text.rstrip("\ufffd"), cut=True)  # half a character prevents a match
     else:
         text = redactor.text(text)
     excerpt = text.encode("utf-8", "replace")[:EVIDENCE_BODY_BYTES].decode("utf-8", "ignore")
-    return clean(excerpt) if len(body) > EVIDENCE_BODY_BYTES else clean(text)
+    return strip_controls(excerpt) if len(body) > EVIDENCE_BODY_BYTES else strip_controls(text)

@@ -1,7 +1,7 @@
 """Why is an HTTP check down? The verdict of a whole check (decision 10): ``judge``.
 
-The first that applies: a failure before the answer (DNS, policy, redirects: ``Trace.failure``), one
-on the wire or of TLS (``checks/curl/failures.py``), a status that is not accepted, a
+The first that applies: a failure before the answer (DNS, policy, redirects: ``Trace.failure``), a
+failure of the connection or of TLS (``checks/curl/failures.py``), a status that is not accepted, a
 text condition (``checks/outcome.py``), an assertion (``rules/assertions.py``), slowness. A status
 outranks a fault in the body.
 """
@@ -33,7 +33,7 @@ from app.rules.assertions import AnswerParts, evaluate, unevaluated
 from app.rules.text import is_accepted, shortened
 from app.rules.time import warns
 
-# Faults of the body, which are less specific than a status that is not accepted.
+# Faults of the body: a status that is not accepted outranks them, because it says more.
 _BEHIND_THE_STATUS = frozenset({Cause.BODY_TRUNCATED, Cause.TIMEOUT_BODY, Cause.INVALID_HTTP})
 
 
@@ -81,12 +81,12 @@ def asks_body(spec: CheckSpec) -> bool:
 
 
 def _leaf(trace: Trace) -> tuple[ServerCertificate | None, str | None]:
-    """The certificate of all hops that expires first, and its host. A host that only redirects
-    counts: without its certificate, visitors cannot reach the page.
+    """Of the certificates of all hops, the one that expires first, and its host. A host that only
+    redirects counts too: without its certificate, visitors cannot reach the page.
     """
     leaves = [
         (leaf, hop.target.ascii_host)
-        for hop in reversed(trace.hops)  # among equals the last one: its chain is in the evidence
+        for hop in reversed(trace.hops)  # of equal ones the last: the evidence has its chain
         if hop.exchange is not None and hop.exchange.certificates
         if (leaf := read_certificate(hop.exchange.certificates[0])) is not None
     ]
@@ -94,7 +94,7 @@ def _leaf(trace: Trace) -> tuple[ServerCertificate | None, str | None]:
 
 
 def _bad_status(exchange: Exchange, trace: Trace) -> Failure | None:
-    """A status that is not accepted; it outranks a fault in the body."""
+    """The failure of a status that is not accepted; None for an accepted one."""
     if not exchange.has_headers or not exchange.status:
         return None
     if is_accepted(exchange.status, trace.spec.accepted_statuses):
@@ -122,7 +122,9 @@ def reason(status: int) -> str:
 def _content(
     exchange: Exchange, trace: Trace, leaf: ServerCertificate | None, response_ms: int | None
 ) -> tuple[Failure | None, str | None, tuple[CheckedAssertion, ...]]:
-    """The text condition and the assertions; the text's cause outranks theirs."""
+    """Judge the text condition and the assertions. A failed text condition outranks an assertion.
+    Returns the failure, the excerpt around the text, and the assertions.
+    """
     spec = trace.spec
     if spec.alert_condition not in TEXT_CONDITIONS and not spec.assertions:
         return None, None, ()

@@ -1,8 +1,10 @@
 """One check by ping: look up, and send a series of echoes to an address of each family at once, so
-that a dead one is noticed. The next address is tried if none has answered a moment later.
+that a dead address family is noticed. A moment later, the next address of a family that has not
+answered is tried.
 
 ``judge`` says why it is down. The evidence has ``echoes``; an echo is ``{"address", "ms", "ttl",
-"error"}``: its round trip, or what came in its place, or neither.
+"error"}``. ``ms`` is its round trip, ``error`` the error that came in place of an answer; both are
+None if nothing came.
 
 One answer is ``up``. ``response_time`` is the median of the round trips to the address that
 answered first.
@@ -16,12 +18,12 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from app.checks.outcome import Failure, connect_failure, milliseconds
+from app.checks.outcome import Failure, connect_failure, whole_ms
 from app.checks.running import Resolution, RunningCheck
 from app.i18n import N_, _, _n
 from app.net.icmp import Echo, PingNotAllowed, Series
 from app.net.loop import Timer
-from app.net.race import DEAD_WAIT, OURS, STAGGER_SECONDS, interleaved, is_ipv6, routed
+from app.net.race import DEAD_WAIT, OWN_ERRORS, STAGGER_SECONDS, interleaved, is_ipv6, routed
 from app.records import AssertionSource, Cause, Outcome, Timings, Warn
 
 PAUSE_SECONDS = 0.2  # between two echoes; less if they would not fit into half the time limit
@@ -52,8 +54,9 @@ class PingCheck(RunningCheck):
             self._finish()
             return
         self._timers.append(self.tools.loop.call_at(self.deadline, self.guard(self._finish)))
-        other = next((a for a in self._untried if is_ipv6(a) != is_ipv6(self._untried[0])), None)
-        if other is not None:
+        first = self._untried[0]
+        families = (address for address in self._untried if is_ipv6(address) != is_ipv6(first))
+        if (other := next(families, None)) is not None:
             self._untried.remove(other)
             self._untried.insert(0, other)
             self._try_next()
@@ -68,7 +71,7 @@ class PingCheck(RunningCheck):
     def _try_more(self) -> None:
         """Try the next address of a family that has not answered."""
         alive = {is_ipv6(series.address) for series in self._series if series.answers}
-        self._untried = [a for a in self._untried if is_ipv6(a) not in alive]
+        self._untried = [address for address in self._untried if is_ipv6(address) not in alive]
         if self._untried:
             self._try_next()
             self._stagger()
@@ -88,7 +91,9 @@ class PingCheck(RunningCheck):
             self.fail(str(fault))
 
     def _changed(self) -> None:
-        """Finish when nothing more is expected, and look again when waiting is over."""
+        """Finish if no more answers are expected; otherwise set a timer for the time when none
+        is.
+        """
         if self._is_done:
             return
         answered = [series for series in self._series if series.answers]
@@ -127,13 +132,13 @@ def make_outcome(check: RunningCheck, resolution: Resolution, tried: Sequence[Se
     answered = sorted((series for series in tried if series.answers), key=_first_answer)
     best = answered[0] if answered else None
     trips = [echo.seconds for echo in best.answers if echo.seconds] if best else []
-    response_ms = milliseconds(median(trips)) if trips else None
+    response_ms = whole_ms(median(trips)) if trips else None
     ip = best.address if best else None
-    return check.outcome_of(
+    return check.build_outcome(
         resolution,
         resolution.failure or (None if best else judge(check, tried)),
         response_ms=response_ms,
-        timings=Timings(dns=milliseconds(resolution.dns), ttfb=response_ms),
+        timings=Timings(dns=whole_ms(resolution.dns), ttfb=response_ms),
         ip=ip,
         warnings=_dead_families(answered, tried) if best else (),
         answer=(ip, best and len(best.answers)),
@@ -155,7 +160,7 @@ def _first_answer(series: Series) -> float:
 def _dead_families(answered: Sequence[Series], tried: Sequence[Series]) -> tuple[str, ...]:
     alive = {is_ipv6(series.address) for series in answered}
     dead = {is_ipv6(series.address) for series in tried} - alive
-    return tuple(str(Warn.IPV6_UNREACHABLE if six else Warn.IPV4_UNREACHABLE) for six in dead)
+    return tuple(str(Warn.IPV6_UNREACHABLE if is_six else Warn.IPV4_UNREACHABLE) for is_six in dead)
 
 
 def _echoes(tried: Sequence[Series]) -> list[dict[str, Any]]:
@@ -175,7 +180,7 @@ def judge(check: RunningCheck, tried: Sequence[Series]) -> Failure:
     failed = [(series, echo) for series in tried for echo in series.echoes if echo.error]
     for series, echo in failed:
         number, error = echo.error or 0, os.strerror(echo.error or 0)
-        if number in OURS:
+        if number in OWN_ERRORS:
             return Failure(Cause.CHECK_ERROR, _("The check itself failed: %(fault)s.", fault=error))
         if echo.router:
             sentence = N_(

@@ -1,12 +1,12 @@
 """One check of a TCP port: connect, and for a text condition read what the server sends first.
 
 ``judge`` says why it is down. The evidence has ``banner`` and ``banner_bytes``. The banner is what
-the server sent first, as text with ``\\xff`` for bytes that are not UTF-8; it is there only if the
+the server sent first, as text with ``\\xff`` for bytes that are not UTF-8. It is read only if the
 monitor has a text condition or an assertion on it.
 
 A connection that is accepted is ``up``. A text condition reads until the text is found, 1 KiB has
 arrived, the server closes the connection or the time limit is over, and judges what has arrived.
-Waiting for a text is not slow: ``response_time`` ends with the last byte that arrived.
+Waiting for a text does not count as slow: ``response_time`` ends with the last byte that arrived.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.checks.connection import Connection, ConnectionCheck
-from app.checks.outcome import RESET, Failure, clean, excerpt, judge_text, milliseconds
+from app.checks.outcome import RESET, Failure, excerpt, judge_text, strip_controls, whole_ms
 from app.checks.redact import Redactor
 from app.checks.running import RunningCheck
 from app.i18n import N_, _, _n
@@ -44,35 +44,37 @@ class TcpTrace(Connection):
 
     banner: bytes = b""
     first_byte: float | None = None
-    rest: float | None = None  # from the first byte to the last
+    download: float | None = None  # from the first byte to the last
 
     @property
-    def looks_up(self) -> bool:
+    def has_text_condition(self) -> bool:
         return self.spec.alert_condition in TEXT_CONDITIONS
 
     @property
     def reads_banner(self) -> bool:
-        return self.looks_up or bool(self._of_banner)
+        return self.has_text_condition or bool(self._banner_assertions)
 
     @property
-    def _of_banner(self) -> list[Assertion]:
+    def _banner_assertions(self) -> list[Assertion]:
         return [row for row in self.spec.assertions if row.source == AssertionSource.BANNER]
 
     @property
-    def has_all(self) -> bool:
-        """Whether nothing that may still arrive is needed: the text is there, and each assertion
-        holds, unless more can make it fail.
+    def has_enough(self) -> bool:
+        """Whether reading can end: the text has arrived, and the assertions on the banner hold
+        whatever else arrives.
         """
-        if self.looks_up and (self.spec.alert_text_lookup or "") not in self.text:
+        if self.has_text_condition and (self.spec.alert_text_lookup or "") not in self.text:
             return False
-        if any(row.op in OPPOSITES or row.op == AssertionOp.EMPTY for row in self._of_banner):
+        if any(
+            row.op in OPPOSITES or row.op == AssertionOp.EMPTY for row in self._banner_assertions
+        ):
             return False
-        return evaluate(self._of_banner, AnswerParts(self.single))[1] is None
+        return evaluate(self._banner_assertions, AnswerParts(self.single))[1] is None
 
     @property
     def single(self) -> dict[AssertionSource, object]:
-        """The banner for assertions: its last line ends with the line, not with the text."""
-        banner = clean(self.text).rstrip("\r\n")
+        """The banner for assertions, without a line break at its end."""
+        banner = strip_controls(self.text).rstrip("\r\n")
         return {AssertionSource.BANNER: banner} if self.reads_banner else {}
 
     @property
@@ -89,7 +91,7 @@ class TcpCheck(ConnectionCheck):
 
     def talk(self) -> None:
         if self.trace.reads_banner:
-            self.read_by(self._ready)
+            self.read_until_deadline(self._ready)
         else:
             self.end()
 
@@ -103,9 +105,9 @@ class TcpCheck(ConnectionCheck):
             return
         took = time.monotonic() - self.phase_began
         trace.first_byte = took if trace.first_byte is None else trace.first_byte
-        trace.rest = took - trace.first_byte
+        trace.download = took - trace.first_byte
         trace.banner += piece
-        if len(trace.banner) == BANNER_BYTES or trace.has_all:
+        if len(trace.banner) == BANNER_BYTES or trace.has_enough:
             self.end()
 
     def outcome(self) -> Outcome:
@@ -114,8 +116,8 @@ class TcpCheck(ConnectionCheck):
 
 def make_outcome(check: RunningCheck, trace: TcpTrace) -> Outcome:
     timings, response_ms = figures(trace)
-    lookup = trace.spec.alert_text_lookup if trace.looks_up else None
-    return check.outcome_of(
+    lookup = trace.spec.alert_text_lookup if trace.has_text_condition else None
+    return check.build_outcome(
         trace.resolution,
         judge(trace),
         response_ms=response_ms,
@@ -131,10 +133,12 @@ def make_outcome(check: RunningCheck, trace: TcpTrace) -> Outcome:
 
 
 def figures(trace: TcpTrace) -> tuple[Timings, int | None]:
-    """Milliseconds in each phase, and in all if the connection was made and did not break."""
+    """Milliseconds in each phase, and their total. The total is None without a connection, and if
+    it broke.
+    """
     dns = trace.resolution.dns
-    spent = (dns, trace.connect, trace.first_byte, trace.rest)
-    dns_ms, connect, ttfb, download = map(milliseconds, spent)
+    spent = (dns, trace.connect, trace.first_byte, trace.download)
+    dns_ms, connect, ttfb, download = map(whole_ms, spent)
     timings = Timings(dns=dns_ms, connect=connect, ttfb=ttfb, download=download)
     if trace.ip is None or trace.broken_by is not None:
         return timings, None
@@ -144,7 +148,7 @@ def figures(trace: TcpTrace) -> tuple[Timings, int | None]:
 def evidence(trace: TcpTrace) -> dict[str, Any]:
     if trace.ip is None or not trace.reads_banner:
         return {}
-    banner = clean(trace.banner.decode("utf-8", "backslashreplace"))
+    banner = strip_controls(trace.banner.decode("utf-8", "backslashreplace"))
     return {"banner": banner, "banner_bytes": len(trace.banner)}
 
 
@@ -153,7 +157,7 @@ def judge(trace: TcpTrace) -> Failure | None:
         return trace.failure
     if trace.reads_banner and trace.broken_by is not None:
         return _interrupted(trace, trace.broken_by)
-    return _text(trace) if trace.looks_up else None
+    return _text(trace) if trace.has_text_condition else None
 
 
 def _text(trace: TcpTrace) -> Failure | None:

@@ -1,10 +1,10 @@
-"""One check of a TLS server: connect as TCP does, STARTTLS if it is wanted, and a handshake.
+"""One check of a TLS server: connect as TCP does, STARTTLS if the monitor has it, and a handshake.
 
-The handshake is curl's, as that of https, on the connection that was made here: certificates,
-versions and old servers are judged by the same rules.
+curl makes the handshake, as for https, on the connection that was made here: certificates, versions
+and old servers are judged by the same rules.
 
-``judge`` says why it is down. The evidence has ``tls`` and ``banner``: the certificates as those of
-https, and the reply that did not start TLS.
+``judge`` says why it is down. The evidence has ``tls``, the certificates as for https, and
+``banner``, the reply that did not start TLS.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.checks.certificate import TrustStore, facts, read_certificate
 from app.checks.connection import Connection, ConnectionCheck
 from app.checks.curl.exchange import Exchange, Request
 from app.checks.curl.failures import handshake
-from app.checks.outcome import Failure, clean, milliseconds
+from app.checks.outcome import Failure, strip_controls, whole_ms
 from app.checks.running import RunningCheck
 from app.i18n import N_, _
 from app.records import AssertionSource, Cause, Outcome, StartTls, Timings, Warn
@@ -51,19 +51,19 @@ class TlsCheck(ConnectionCheck):
         self.trace = TlsTrace(self.spec, self.target)
         self._reply = b""
         self._dialogue = None if self.spec.starttls is None else DIALOGUES[self.spec.starttls]
-        self._number = 0  # of the step of the dialogue
+        self._step = 0  # the index of the dialogue's present step
 
     def talk(self) -> None:
         if self._dialogue is None:
             self._shake_hands()
         else:
-            self.read_by(self._ready)
-            self._say()
+            self.read_until_deadline(self._ready)
+            self._send_step()
 
-    def _say(self) -> None:
+    def _send_step(self) -> None:
         if self._dialogue is None or self.tcp is None:
             return
-        step = self._dialogue.steps[self._number]
+        step = self._dialogue.steps[self._step]
         if step.send:
             self.tcp.send(step.send.replace(b"%HOST%", self.target.ascii_host.encode()))
         if step.expected is None:
@@ -77,15 +77,15 @@ class TlsCheck(ConnectionCheck):
         self._reply += piece
         if not self._dialogue.is_whole(self._reply) and len(self._reply) < MAX_REPLY_BYTES:
             return
-        expected = self._dialogue.steps[self._number].expected
+        expected = self._dialogue.steps[self._step].expected
         if expected is not None and not expected.search(self._reply):
             self.trace.refusal = self._reply
             self.end()
             return
         self._reply = b""
-        self._number += 1
-        if self._number < len(self._dialogue.steps):
-            self._say()
+        self._step += 1
+        if self._step < len(self._dialogue.steps):
+            self._send_step()
         else:
             self._shake_hands()
 
@@ -107,9 +107,9 @@ class TlsCheck(ConnectionCheck):
             refusal=self.policy.refusal,
             connected=self.tcp,
         )
-        self.tools.curls.start(request, self.guard(self._shaken), self.on_error)
+        self.tools.curls.start(request, self.guard(self._exchanged), self.on_error)
 
-    def _shaken(self, exchange: Exchange) -> None:
+    def _exchanged(self, exchange: Exchange) -> None:
         exchange.connect = self.trace.connect or 0.0
         self.trace.exchange = exchange
         self.end()
@@ -128,11 +128,11 @@ def make_outcome(check: RunningCheck, trace: TlsTrace) -> Outcome:
     expires = leaf and warns(check.spec.ssl_alert_days, leaf.not_before, leaf.not_after, at)
     failure = judge(trace, check.tools.trust, at)
     phases = (trace.resolution.dns, trace.connect, trace.tls)
-    return check.outcome_of(
+    return check.build_outcome(
         trace.resolution,
         failure,
-        timings=Timings(*map(milliseconds, phases)),
-        response_ms=milliseconds(sum(filter(None, phases))) if failure is None else None,
+        timings=Timings(*map(whole_ms, phases)),
+        response_ms=whole_ms(sum(filter(None, phases))) if failure is None else None,
         ip=trace.ip,
         warnings=(*trace.warnings, *([str(Warn.TLS_EXPIRING)] if expires else ())),
         answer=(trace.ip, leaf and leaf.fingerprint),
@@ -149,14 +149,14 @@ def make_outcome(check: RunningCheck, trace: TlsTrace) -> Outcome:
 def evidence(trace: TlsTrace) -> dict[str, Any]:
     figures: dict[str, Any] = {"tls": [facts(pem) for pem in trace.certificates]}
     if trace.refusal is not None:
-        figures["banner"] = clean(trace.refusal.decode("utf-8", "backslashreplace"))
+        figures["banner"] = strip_controls(trace.refusal.decode("utf-8", "backslashreplace"))
         figures["banner_bytes"] = len(trace.refusal)
     return figures
 
 
 def judge(trace: TlsTrace, trust: TrustStore, now: datetime) -> Failure | None:
     if (failure := trace.failure) is not None:
-        # A reset has the same name as for https: the handshake had hardly begun.
+        # A reset before the handshake has the same cause code as for https.
         is_reset = failure.code == Cause.CONNECTION_RESET
         return replace(failure, code=Cause.TLS_HANDSHAKE) if is_reset else failure
     if trace.exchange is not None:
@@ -182,7 +182,9 @@ def judge(trace: TlsTrace, trust: TrustStore, now: datetime) -> Failure | None:
     values = {
         "ip": trace.ip,
         "port": trace.target.port,
-        "reply": shortened(clean((trace.refusal or b"").decode("utf-8", "replace")).strip(), 100),
+        "reply": shortened(
+            strip_controls((trace.refusal or b"").decode("utf-8", "replace")).strip(), 100
+        ),
         "protocol": trace.spec.starttls,
         "limit": f"{trace.spec.timeout:g}",
     }
@@ -191,10 +193,10 @@ def judge(trace: TlsTrace, trust: TrustStore, now: datetime) -> Failure | None:
 
 # --- STARTTLS -------------------------------------------------------------------------------------
 #
-# What is said on a connection before its TLS handshake, for each protocol.
+# The dialogue of each protocol before the TLS handshake.
 #
-# A dialogue has steps: we send something (nothing, if the server greets first), and the whole reply
-# must contain what the step expects.
+# A dialogue has steps: the check sends something (nothing, if the server greets first), and the
+# whole reply must match what the step expects.
 
 MAX_REPLY_BYTES = 16 * 1024  # of one reply: a greeting has some hundred
 
@@ -242,9 +244,9 @@ def _is_packet(data: bytes) -> bool:
     return len(data) >= 4 and len(data) >= 4 + int.from_bytes(data[:3], "little")
 
 
-# The last line of a reply, behind whose code there is no hyphen; or a line without a code.
+# The last line of a reply: its code is not followed by a hyphen, or it has no code.
 _CODED = re.compile(rb"^\d{3}(?: [^\n]*+|\r)?\n|\A(?!\d{3})[^\n]*+\n", re.MULTILINE)
-# Any line but those that IMAP sends beside its answers.
+# Any line of IMAP except the untagged ones that are no answer (all but OK, PREAUTH and BYE).
 _TAGGED = re.compile(rb"^(?!\* (?!OK|PREAUTH|BYE))[^\n]*\n", re.MULTILINE | re.IGNORECASE)
 _LINE = re.compile(rb"\n")
 _STANZA = re.compile(
@@ -254,7 +256,7 @@ _STANZA = re.compile(
 _LENGTH = rb"(?:[\x00-\x7f]|\x81.|\x82..|\x83...|\x84....)"
 _LDAP_REQUEST = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037"
 _POSTGRES_REQUEST = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
-# A byte of capabilities with that of TLS.
+# A byte of capabilities in which the bit of TLS is set.
 _WITH_SSL = b"[" + re.escape(bytes(byte for byte in range(256) if byte & 0x08)) + b"]"
 # Capabilities (protocol 4.1, TLS, secure connection), longest packet, character set, 23 zeros.
 _MYSQL_REQUEST = b"\x20\x00\x00\x01\x00\x8a\x00\x00\x00\x00\x00\x01\x21" + bytes(23)

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Integer, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import load_only
 
-from app.checks.outcome import clean
+from app.checks.outcome import strip_controls
 from app.checks.redact import Redactor
 from app.db import AnySession, db, journal, liveness, wakeups, writing
 from app.db.statements import locked
@@ -274,7 +274,7 @@ def _masked(row: HeartbeatStateRow, body: str) -> str | None:
     if not body:
         return None
     spec = CheckSpec(HEARTBEAT_URL, auth=("", readable(row.token) or ""))
-    return clean(Redactor(spec).text(body))
+    return strip_controls(Redactor(spec).text(body))
 
 
 def record_deadlines(now: datetime, *, away: bool = False, every: bool = False) -> None:
