@@ -2,17 +2,21 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import text
 
 from app.db import db, journal, shards, writing
+from app.db.connections import IDLE_MS, LIMITED
 from app.db.shards import LEASE
 from app.db.tables import SignOfLifeRow
 from app.engine.shards import ALONE_SECONDS, LOOK_SECONDS, Shards, fair_share, is_gone
 from app.paths import MIGRATIONS
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
+PLACE = 1
 
 
 class House:
@@ -51,6 +55,13 @@ class House:
         numbers = [number for checker in living for number in checker.tokens]
         assert len(numbers) == len(set(numbers)), "nothing is owned twice"
         return [len(checker.tokens) for checker in living]
+
+
+def take_all(owner):
+    """The tokens of all shards of the place, which ``owner`` takes."""
+    with writing() as session:
+        shards.make(PLACE)
+        return shards.take(session, PLACE, shards.read(PLACE), owner, START + LEASE)
 
 
 @pytest.fixture
@@ -217,16 +228,53 @@ def test_each_place_has_its_own_shards(house):
 
 @pytest.mark.both_databases
 def test_two_checkers_that_take_shards_at_once_never_get_the_same(house):
-    house.join("a", "b")
-    place = 1
     with writing():
-        shards.make(place)
-    free = shards.read(place)
+        shards.make(PLACE)
+    free = shards.read(PLACE)
     with writing() as session:
-        first = shards.take(session, place, free, "a", START + LEASE)
+        first = shards.take(session, PLACE, free, "a", START + LEASE)
     with writing() as session:
-        assert shards.take(session, place, free, "b", START + LEASE) == {}
+        assert shards.take(session, PLACE, free, "b", START + LEASE) == {}
     assert len(first) == shards.count()
+
+
+@pytest.mark.both_databases
+def test_a_checker_that_ends_late_releases_no_shard_that_another_has_taken(house):
+    tokens = take_all("a")
+    with writing() as session:
+        shards.release(session, PLACE, tokens.keys(), "b", START)
+    assert {shard.owner for shard in shards.read(PLACE)} == {"a"}
+
+
+@pytest.mark.both_databases
+def test_no_shard_is_taken_while_a_result_of_its_owner_is_recorded(core, house):
+    if db.engine.dialect.name != "postgresql":
+        pytest.skip("SQLite has one writer at a time")
+    take_all("a")
+
+    def take():
+        with core.app_context(), writing() as session:
+            return shards.take(session, PLACE, shards.read(PLACE), "b", START + LEASE)
+
+    with ThreadPoolExecutor(1) as pool, writing() as session:
+        assert shards.locked(session, PLACE, [3]).keys() == {3}
+        taken = pool.submit(take).result(10)
+    assert taken.keys() == set(range(shards.count())) - {3}
+
+
+@pytest.mark.both_databases
+def test_postgresql_ends_the_transaction_of_a_process_that_stops_while_it_locks_shards(house):
+    """Also on a connection whose own limit is not set, as through PgBouncer."""
+    if db.engine.dialect.name != "postgresql":
+        pytest.skip("a setting of PostgreSQL")
+    take_all("a")
+    with writing() as session:
+        session.connection().info.pop(LIMITED, None)
+        session.execute(text("SET idle_in_transaction_session_timeout = 0"))
+        shards.locked(session, PLACE, [3])
+        limit = session.scalar(text("SHOW idle_in_transaction_session_timeout"))
+        session.connection().invalidate()
+    assert limit == f"{IDLE_MS // 1000}s"
 
 
 @pytest.mark.parametrize("checkers", [1, 2, 3, 5, 7, 9, 40, 64, 65])
