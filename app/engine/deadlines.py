@@ -1,9 +1,10 @@
-"""The watch over the deadlines of heartbeats, and over whether pings can arrive (decision 18).
+"""The watch over the deadlines of heartbeats, and over the web processes, which take the pings
+(decision 18).
 
 Each checker waits for the next stored deadline, and is woken when a ping or a change stores an
 earlier one. If several checkers watch, the first one records a missed deadline.
 
-Each web process stores a sign of life every few seconds. Without one, no ping can arrive, so no
+Each web process stores a sign of life every few seconds. Without signs no ping can arrive, so no
 deadline passes; the next sign adds the time without signs to all deadlines.
 """
 
@@ -35,11 +36,11 @@ def _now() -> datetime:
 class DeadlineWatch:
     def __init__(self, clock: Callable[[], datetime] = _now) -> None:
         self._clock = clock
-        self._away = False
+        self._web_absent = False
         self._wake = threading.Event()
 
     def wake(self) -> None:
-        """Look now. Safe from any thread."""
+        """Look now. May be called on any thread."""
         self._wake.set()
 
     def look(self) -> float:
@@ -47,12 +48,12 @@ class DeadlineWatch:
         application context.
         """
         now = self._clock()
-        away = recorder.web_is_away(db.session, now)
-        begins, self._away = away and not self._away, away
+        absent = recorder.is_web_absent(db.session, now)
+        begins, self._web_absent = absent and not self._web_absent, absent
         due = recorder.next_deadline()
         # Not at each look: a transaction that writes waits for others, and nothing may be due.
         if begins or (due is not None and due <= now):
-            recorder.record_deadlines(now, away=away, every=begins)
+            recorder.record_deadlines(now, web_absent=absent, all_heartbeats=begins)
             due = recorder.next_deadline()
         db.session.rollback()
         seconds = wakeups.POLL_SECONDS if due is None else (due - self._clock()).total_seconds()
@@ -74,7 +75,7 @@ class DeadlineWatch:
 
 
 def start_signs_of_web(app: Flask) -> None:
-    """Start a thread that signs, in this process and in each process that it forks."""
+    """Start a thread that stores signs of life, in this process and in each that it forks."""
 
     def run() -> None:
         while True:

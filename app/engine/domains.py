@@ -19,7 +19,7 @@ from app.db.statements import insert_new
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable
 from app.db.windows import MaintenanceTimes
-from app.engine.recorder.alerting import with_alerted
+from app.engine.recorder.alerting import with_mark
 from app.records import ALERT_DAYS, Event
 from app.rules.clocks import believable
 from app.rules.time import days_left
@@ -148,7 +148,7 @@ def _due(session: AnySession, now: datetime) -> list[tuple[Alert, str]]:
             continue  # the alert is sent later, when neither applies any more
         facts = {"expires_at": expires, "days_left": days, "domain": domain}
         alert = Alert(Event.DOMAIN_EXPIRING, monitor, extra=facts)
-        due.append((alert, with_alerted(alerted, f"{expires:%Y-%m-%d}")))
+        due.append((alert, with_mark(alerted, f"{expires:%Y-%m-%d}")))
     return due
 
 

@@ -116,7 +116,9 @@ def wait(request: CheckRequest) -> PlaceAnswers:
         if not all(is_fresh(since[id], now) for id in missing):
             since |= recorder.ask(request.monitor_id, missing, now, request.seconds)
         brought = journal.first_since(request.monitor_id, {id: since[id] for id in missing}, now)
-        results |= {id: evidence.asked(db.session, result) for id, result in brought.items()}
+        results |= {
+            id: evidence.with_assertions(db.session, result) for id, result in brought.items()
+        }
         db.session.rollback()  # waiting must not hold a connection
         missing -= results.keys()
         clock = time.monotonic()

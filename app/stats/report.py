@@ -1,8 +1,8 @@
 """The figures of an availability report: for each monitor between two times, and for all. Pure.
 
 ``app/stats`` defines up, down, maintenance and gap. An incident belongs to a report if it overlaps
-the time and is not classified as maintenance or a false alarm. ``longest`` counts only the part of
-an incident within that time; ``mttr`` is the mean whole length of the incidents that ended in it.
+the time and is an outage (not ``NO_OUTAGE``). ``longest`` counts only the part of an incident
+within that time; ``mttr`` is the mean whole length of the incidents that ended in it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.records import Classification
 from app.stats.series import iso, mttr, total_of, totals_of
-from app.stats.tally import DAY_MS, Incident, Sums, percentile, seconds
+from app.stats.tally import DAY_MS, NO_OUTAGE, Incident, Sums, percentile, seconds
 
-ALL = 0  # the key for all monitors; no record has this id
+ALL = 0  # the key of the sum over all monitors; no record has this id
 
-# The figures beside ``uptime``: seconds and counts (``COUNTS``), and ``MEASURES``, which may be
-# None.
+# The figures besides ``uptime``: seconds and counts (``COUNTS``), and those that may be None
+# (``MEASURES``).
 COUNTS = ("downtime", "watched", "maintenance", "unknown", "gaps", "checks", "incidents")
 STATES = ("up", "down", "unknown", "maintenance")  # of a day, in seconds
 MEASURES = ("mttr", "longest", "avg", "p95")
@@ -33,31 +32,27 @@ def figures(
     *,
     days: bool = False,
 ) -> dict[int, dict[str, Any]]:
-    """``uptime`` (percent), ``COUNTS`` and ``MEASURES`` by monitor id, and under ``ALL``.
+    """``uptime`` (percent), ``COUNTS`` and ``MEASURES`` by monitor id, and for all under ``ALL``.
     ``start``, ``end`` and the times in ``pieces`` are ms since 1970; durations in the answer are
     whole seconds, response times ms. ``days``: add the UTC days of each monitor (``_day``).
     """
-    whole, everything = Sums(), []
+    total_of_all, counted_of_all = Sums(), list[Incident]()
     answer: dict[int, dict[str, Any]] = {}
     for id, parts in pieces.items():
         by_day = _by_day(parts, start, end)
         total = total_of(by_day.values())
-        whole.add(total)
-        counted = [
-            incident
-            for incident in incidents.get(id, ())
-            if incident[2] not in list(Classification)
-        ]
-        everything += counted
+        total_of_all.add(total)
+        counted = [incident for incident in incidents.get(id, ()) if incident[2] not in NO_OUTAGE]
+        counted_of_all += counted
         answer[id] = _figures(total, counted, start, end, 1)
         if days:
             answer[id]["days"] = [_day(at, sums) for at, sums in by_day.items()]
-    answer[ALL] = _figures(whole, everything, start, end, len(answer))
+    answer[ALL] = _figures(total_of_all, counted_of_all, start, end, len(answer))
     return answer
 
 
 def _by_day(parts: Pieces, start: int, end: int) -> dict[int, Sums]:
-    """Sums by the start of each day, also of one without data, in order."""
+    """The sums of each day, by its start and in order. A day without data has one too."""
     days = {at: Sums() for at in range(start - start % DAY_MS, end, DAY_MS)}
     for at, sums in parts:
         days[at - at % DAY_MS].add(sums)

@@ -30,13 +30,13 @@ class Late(Figures):
         self.id = self.monitor(places=[*self.places.values()], **fields)
         return self.id
 
-    def late(self, script, name="oslo", id=None, judged=(), now=365 * 24 * HOUR):
+    def late(self, script, name="oslo", id=None, in_time=(), now=365 * 24 * HOUR):
         """Results that ``name`` sends after a cut: verdict and time of each."""
-        late, judged = (
+        late, in_time = (
             [self.result(verdict, seconds, id or self.id) for verdict, seconds in part]
-            for part in (script, judged)
+            for part in (script, in_time)
         )
-        return recorder.record_late(late, at(now), location=name, judged=judged)
+        return recorder.record_late(late, at(now), location=name, in_time=in_time)
 
     @staticmethod
     def result(verdict, seconds, id):
@@ -45,7 +45,7 @@ class Late(Figures):
     def live(self, verdict, seconds, name="oslo"):
         """A result in time, as the server takes it from the agent."""
         self.see(name, verdict, seconds)
-        self.late([], name, judged=[(verdict, seconds)])
+        self.late([], name, in_time=[(verdict, seconds)])
 
     @property
     def outages(self):

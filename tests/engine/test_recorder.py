@@ -674,7 +674,7 @@ def test_certificates_of_servers_that_answer_in_turn_are_alerted_once_each(engin
 def test_what_was_alerted_is_bounded():
     column = None
     for number in range(1_200):
-        column = alerting.with_alerted(column, sha256(b"%d" % number).hexdigest())
+        column = alerting.with_mark(column, sha256(b"%d" % number).hexdigest())
     assert len(column) < 20_000
-    assert alerting.alerted(column, sha256(b"1199").hexdigest())
-    assert not alerting.alerted(column, sha256(b"0").hexdigest())
+    assert alerting.was_alerted(column, sha256(b"1199").hexdigest())
+    assert not alerting.was_alerted(column, sha256(b"0").hexdigest())

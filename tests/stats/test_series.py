@@ -20,7 +20,7 @@ from app.stats.series import (
     span_of_range,
     start_of,
 )
-from app.stats.tally import DAY_MS, HOUR_MS, Sums
+from app.stats.tally import BEHIND, DAY_MS, HOUR_MS, Sums
 
 NOW = int(datetime(2026, 11, 21, 8, 20, 30, tzinfo=UTC).timestamp() * 1000)
 
@@ -143,3 +143,9 @@ def test_a_chosen_time_that_is_not_over_ends_now():
     assert span_of(NOW - HOUR_MS, NOW + DAY_MS, NOW).end == NOW
     answer = between(span_of(NOW - HOUR_MS, NOW + DAY_MS, NOW), [], [])
     assert answer["buckets"][-1]["start"] < answer["to"] <= answer["buckets"][-1]["end"]
+
+
+def test_unreachable_time_is_no_incident_of_a_report():
+    incidents = {1: [(0, HOUR_MS, None), (2 * HOUR_MS, 3 * HOUR_MS, BEHIND)]}
+    report = figures(0, 4 * HOUR_MS, {1: []}, incidents)[1]
+    assert (report["incidents"], report["longest"], report["mttr"]) == (1, 3600, 3600)

@@ -32,20 +32,39 @@ from app.engine.recorder.monitors import (
     watch_from,
 )
 from app.engine.recorder.pings import (
+    is_web_absent,
     next_deadline,
     record_deadlines,
     record_pings,
     sign_web,
     watch_heartbeat,
-    web_is_away,
 )
 from app.engine.recorder.results import judge_votes_again, record, record_claimed
 from app.engine.recorder.steady import Steady
 
 __all__ = [
-    "FIELDS_OF_THE_RULE", "Steady", "apply_changes", "ask", "change_incident",
-    "create_incident", "delete_incident", "delete_monitor", "judge_votes_again", "next_deadline",
-    "pause", "record", "record_claimed", "record_deadlines", "record_late", "record_pings",
-    "remind", "resume", "show_unknown", "sign_web", "watch", "watch_from", "watch_heartbeat",
-    "web_is_away",
+    "FIELDS_OF_THE_RULE",
+    "Steady",
+    "apply_changes",
+    "ask",
+    "change_incident",
+    "create_incident",
+    "delete_incident",
+    "delete_monitor",
+    "is_web_absent",
+    "judge_votes_again",
+    "next_deadline",
+    "pause",
+    "record",
+    "record_claimed",
+    "record_deadlines",
+    "record_late",
+    "record_pings",
+    "remind",
+    "resume",
+    "show_unknown",
+    "sign_web",
+    "watch",
+    "watch_from",
+    "watch_heartbeat",
 ]  # fmt: skip

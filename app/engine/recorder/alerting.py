@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 
 def notify(session: AnySession, alerts: Sequence[Alert], now: datetime) -> None:
-    """Write these alerts into the outbox. An incident that opens says in its comment if its alerts
-    cannot be read.
+    """Write these alerts into the outbox. If the contacts of a monitor cannot be read, the comment
+    of its new incident says so.
     """
     written = zip(alerts, enqueue(session, alerts, now), strict=True)
     unsent = {
@@ -48,9 +48,9 @@ def notify(session: AnySession, alerts: Sequence[Alert], now: datetime) -> None:
 def notify_again(
     session: AnySession, monitor_id: int, lanes: Collection[str], now: datetime
 ) -> None:
-    """Alert the lanes whose message about the opening was given up unsent, as after the restore of
-    an old backup, because a check has just found that the incident still lasts. Lanes that the
-    monitor no longer has are left out.
+    """Alert these lanes to the open incident: they gave up its first alert before it was sent, as
+    after the restore of an old backup, and a check has just shown that the incident still lasts.
+    Lanes that the monitor no longer has are left out.
     """
     incident = open_incident(session, monitor_id)
     if incident is None:
@@ -69,29 +69,29 @@ def notify_again(
     )
 
 
-# The servers behind one name may have different certificates, and answer in turn; two registries
-# may give different dates for one domain. If only the last one were stored, each would be alerted
-# again and again. So the column has a list of certificates or dates that were alerted, the newest
+# The servers behind one name may have different certificates and answer alternately; two registries
+# may give different dates for one domain. If only the last certificate or date were stored, people
+# would be alerted to each again and again. Therefore the column has a list of them, the newest
 # first.
 _MAX_ALERTED = 1_000
 _STORED_LENGTH = 16  # of a fingerprint; the whole would be four times as long
 
 
-def alerted(column: str | None, fingerprint: str) -> bool:
-    """Whether this certificate was alerted. ``column`` is ``alerted_certificates``."""
+def was_alerted(column: str | None, fingerprint: str) -> bool:
+    """Whether people were alerted to this certificate. ``column``: ``alerted_certificates``."""
     return column is not None and fingerprint[:_STORED_LENGTH] in column.split()
 
 
-def with_alerted(column: str | None, mark: str) -> str:
+def with_mark(column: str | None, mark: str) -> str:
     """The column with one more mark, of a certificate or a date."""
     return " ".join([mark[:_STORED_LENGTH], *(column or "").split()][:_MAX_ALERTED])
 
 
-def certificate_due(outcome: Outcome, setting: int | str | None, now: datetime) -> bool:
-    """Whether the certificate's expiry is to be alerted, unless it was already.
+def is_certificate_due(outcome: Outcome, setting: int | str | None, now: datetime) -> bool:
+    """Whether an alert about the certificate's expiry is due, if none was sent yet.
 
-    Not in maintenance: the alert comes afterwards. Not if the check fails because of TLS: the
-    incident reports that.
+    In maintenance it is not: the alert comes afterwards. Nor is it if the check fails because of
+    TLS: the incident reports that.
     """
     result = outcome.result
     if setting is None or outcome.ssl_expires_at is None or result.maintenance:
@@ -104,8 +104,8 @@ def certificate_due(outcome: Outcome, setting: int | str | None, now: datetime) 
 def notify_certificate(
     session: AnySession, monitor_id: int, outcome: Outcome, now: datetime
 ) -> bool:
-    """Alert to a certificate that expires; returns whether the alert was written. It is not while
-    the monitor's alerts cannot be read, so that a later check tries again.
+    """Alert to a certificate that expires; returns whether the alert was written. While the
+    monitor's contacts cannot be read, it is not written, and a later check tries again.
     """
     expires, monitor = outcome.ssl_expires_at, session.get_one(MonitorRow, monitor_id)
     if expires is None or isinstance(monitor.alerts, Unreadable):
@@ -125,9 +125,9 @@ _UNANSWERED = (IncidentRow.ended_at.is_(None), IncidentRow.acknowledged_at.is_(N
 def remind(now: datetime) -> int:
     """Write the reminders that are due; returns how many. Needs an application context.
 
-    No reminder is due while the monitor is paused, in maintenance or in quiet hours, whose digest
-    includes the incident. Each reminder is one transaction, and only one of several checkers writes
-    it.
+    No reminder is due while the monitor is paused, in maintenance or in quiet hours (their digest
+    includes the incident). Each reminder is one transaction, and only one of several checkers
+    writes it.
     """
     windows = MaintenanceTimes(db.session, now)
     due = [

@@ -24,8 +24,9 @@ STATE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The dependencies of the monitors of a batch. ``above``: the ancestors of each; ``waiting``:
-    the descendants of each whose failure is being confirmed; ``parents``: monitors with children.
+    """The dependencies of the monitors of a batch, direct and indirect. ``above``: the parents of
+    each. ``waiting``: the children of each whose failure is being confirmed. ``parents``: the
+    monitors that have children.
     """
 
     above: Mapping[int, Collection[int]] = field(default_factory=dict)
@@ -42,8 +43,9 @@ NO_FAMILY = Family()
 
 @dataclass(slots=True)
 class MonitorInBatch:
-    """A monitor and its situation after the results of the batch that were judged so far. ``row``
-    has the columns of a monitor, ``columns`` those of its state.
+    """A monitor, with its situation after the results of the batch that were judged so far. ``row``
+    has the columns of the monitor and of its state as they were read; ``columns``: the columns of
+    its state to be written.
     """
 
     row: Any
@@ -52,15 +54,15 @@ class MonitorInBatch:
     columns: dict[str, Any]
     assigned: MonitorAssignments
     newest: datetime | None  # the start of its newest check
-    judged_since: datetime  # since when it has its present rule and places
-    votes_from: datetime  # earlier results are of another target, or from before a pause
+    rejudged_from: datetime  # ``rows.rejudged_from``
+    votes_from: datetime  # earlier results are from before a pause, or of other fields
     opened_at: datetime | None = None  # when the row of its open incident was written
-    # The lanes whose message about the open incident's opening was given up unsent
+    # The lanes that gave up the alert about the open incident before it was sent
     unsent: Collection[str] = ()
     unwritten: bool = False
-    # The start of its last check, if all its places are silent; None again from the next check on
+    # The start of its last check, if all its places were silent since; None after the next check
     silent_from: datetime | None = None
-    # Its results of this batch, if an incident opens when it is slow
+    # Its results of this batch, if slowness opens an incident
     results: list[PastResult] = field(default_factory=list)
 
     @property
@@ -80,8 +82,8 @@ class MonitorInBatch:
 @dataclass(slots=True)
 class ResultBatch:
     """Results of one place, which one transaction records. ``monitors``: the monitors of the
-    results, and their ``family``. ``tokens``: those of the locked shards, by number. ``rows``,
-    ``good``, ``incident_changes`` and ``sum_again`` are to be written.
+    results and of their ``family``, by id. ``tokens``: the tokens of the locked shards, by number.
+    ``rows``, ``good``, ``incident_changes`` and ``sum_again`` are still to be written.
     """
 
     session: AnySession
@@ -95,7 +97,7 @@ class ResultBatch:
     taken: set[tuple[int, int]]  # monitor and time (ms) of results that the place has already
     family: Family = NO_FAMILY
     good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks, by monitor
-    # Incidents that open or end, by monitor: written together
+    # Incidents that open or end, by monitor
     incident_changes: dict[int, outages.Change] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     # Times at which a monitor began or ceased to be unreachable

@@ -1,13 +1,13 @@
 """The stored evidence of checks, which shows why an incident opened.
 
 ``IncidentRow.evidence`` is ``{"failing": check, "confirming": [check, ...], "last_good": check,
-"usual": figures, "places": [place, ...]}``: the first failing check, its repeats, the last good one
-before them that is stored in full (null when there was none), the usual figures before that
+"usual": figures, "places": [place, ...]}``: the first failing check, its repeats, the last good
+check before them that is stored in full (null without one), the usual figures before the failure
 (``_usual_before``), and the newest check of each place (app/engine/recorder/by_place.py).
 
-A failing check of a place that does not change the state (other places are good, or have just been
-counted for the same repeat) is stored aside until an incident opens, the newest one of each place.
-A check has the result's fields and the evidence of the prober (app/checks/http/outcome.py).
+A place may see a failure that does not change the state: other places are good, or have just been
+counted for the same repeat. Its newest such check is stored aside until an incident opens. A check
+has the result's fields and the evidence of the prober (app/checks/http/outcome.py).
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ from app.records import GOOD_VERDICTS, PHASES, Outcome, Result, Verdict
 from app.rules.time import iso
 from app.rules.who_saw import named_places, title_of
 
-# A check that is up has evidence only at times (app/checks/outcome.py), a degraded one always. The
-# evidence of all degraded checks would be most of what the database writes, and is rarely read.
+# A check that is up has evidence only now and then (app/checks/outcome.py), a degraded one always.
+# Therefore the evidence of a slow monitor is stored only after this time: it is large, and rarely
+# read.
 SLOW_STORED_EVERY = 600.0  # seconds
 ASIDE = "aside"  # marks a check that is stored aside
 _OF_RESULT = ("ip", "http_version", "location")
-OTHER_PLACES = "elsewhere"  # in the last good check: the last good checks of other places, by name
+OTHER_PLACES = "elsewhere"  # a key in the last good check: those of other places, by their names
 MAX_OTHER_PLACES = 9
 
 _EVIDENCE: Any = MonitorEvidenceRow.__table__
@@ -55,7 +56,7 @@ _ASKED = select(MonitorEvidenceRow.asked).where(MonitorEvidenceRow.monitor_id ==
 
 
 def check_of(outcome: Outcome) -> dict[str, Any]:
-    """The check in the form in which evidence is stored: JSON-ready."""
+    """The check as evidence is stored: ready for JSON."""
     result = outcome.result
     return {
         "checked_at": iso(result.checked_at),
@@ -70,17 +71,17 @@ def check_of(outcome: Outcome) -> dict[str, Any]:
 
 
 def wants_good(outcome: Outcome) -> bool:
-    """Whether to keep this good check's evidence, for comparison with the next failure."""
+    """Whether to store this good check's evidence, for comparison with the next failure."""
     result = outcome.result
     if outcome.evidence is None or not result.is_good:
         return False
     if result.verdict is Verdict.UP or result.monitor_id is None:
         return True
-    made_at: dict[int, float] = current_app.extensions.setdefault("wakeful.slow_kept", {})
+    stored_at: dict[int, float] = current_app.extensions.setdefault("wakeful.slow_stored", {})
     moment = time.monotonic()
-    if moment - made_at.get(result.monitor_id, -SLOW_STORED_EVERY) < SLOW_STORED_EVERY:
+    if moment - stored_at.get(result.monitor_id, -SLOW_STORED_EVERY) < SLOW_STORED_EVERY:
         return False
-    made_at[result.monitor_id] = moment
+    stored_at[result.monitor_id] = moment
     return True
 
 
@@ -110,8 +111,8 @@ def good_checks(stored: Any) -> list[dict[str, Any]]:
 
 
 class FailingChecks:
-    """The stored failing checks of the monitors of a batch, until an incident opens. They are read
-    together, when the first one is needed, and written together.
+    """The failing checks of a batch's monitors that are stored until an incident opens. They are
+    read together, when the first one is needed, and written together.
     """
 
     def __init__(self, session: AnySession, monitor_ids: Collection[int]) -> None:
@@ -120,7 +121,7 @@ class FailingChecks:
         self._changed: set[int] = set()
 
     def keep(self, outcome: Outcome, *, first: bool) -> None:
-        """Add a failing check. ``first``: drop the stored ones, except those aside."""
+        """Add a failing check. ``first``: drop the stored ones, except those stored aside."""
         id = outcome.result.monitor_id or 0
         self._set(id, [*(self.aside(id) if first else self._checks_of(id)), check_of(outcome)])
 
@@ -146,7 +147,9 @@ class FailingChecks:
         return any(check.get("location") == location for check in self.aside(monitor_id))
 
     def take(self, monitor_id: int) -> list[Any]:
-        """Take out the failing checks of the monitor, for the incident that opens."""
+        """Remove and return the failing checks of a monitor, without those stored aside, for the
+        incident that opens.
+        """
         checks = [check for check in self._checks_of(monitor_id) if ASIDE not in check]
         self._set(monitor_id, None)
         return checks
@@ -179,16 +182,16 @@ class FailingChecks:
         self._changed.add(monitor_id)
 
 
-def keep_asked(session: AnySession, result: Result) -> None:
-    """Store the values that the assertions found in the check of a place on request."""
+def store_assertions(session: AnySession, result: Result) -> None:
+    """Store the values that the assertions found in a check on request."""
     id = result.monitor_id or 0
     stored = readable(session.scalar(_ASKED, {"id": id})) or {}
     entry = [to_ms(result.checked_at), [json_of(row) for row in result.assertions]]
     journal.keep_evidence("asked", {id: {**stored, result.location: entry}})
 
 
-def asked(session: AnySession, result: Result) -> Result:
-    """A stored result of a check on request, with the values that its assertions found."""
+def with_assertions(session: AnySession, result: Result) -> Result:
+    """The stored result of a check on request, with the values that its assertions found."""
     stored = readable(session.scalar(_ASKED, {"id": result.monitor_id})) or {}
     at_ms, rows = stored.get(result.location) or (None, ())
     if at_ms != to_ms(result.checked_at):
@@ -215,16 +218,18 @@ def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
 
 
 def store_evidence(incident: IncidentRow, evidence: Mapping[str, Any]) -> None:
-    """Store the evidence of an incident, and the places that saw it, which lists show."""
+    """Store the evidence of an incident, and the titles of the places that saw it, for lists."""
     incident.evidence = evidence
-    # The words of severities are those of verdicts.
+    # The values of severities equal those of verdicts.
     saw = [place for place in named_places(evidence) if place.get("verdict") == incident.severity]
     incident.seen_by = list(map(title_of, saw)) or None
 
 
 @dataclass(frozen=True, slots=True)
 class NewIncident:
-    """An incident that opens now and began at ``since``. ``places``: the newest check of each."""
+    """An incident that opens now and began at ``since``. ``places``: the newest check of each
+    place.
+    """
 
     monitor: Any  # has ``id``, ``interval`` and ``updated_at``
     since: datetime
@@ -234,8 +239,8 @@ class NewIncident:
 def of_incidents(
     session: AnySession, failing: FailingChecks, new_incidents: Sequence[NewIncident]
 ) -> dict[int, dict[str, Any]]:
-    """The evidence for incidents, by monitor. Parts that cannot be read are dropped: they must not
-    keep an incident from opening.
+    """The evidence for new incidents, by monitor. Parts that cannot be read are left out: an
+    incident opens without them.
     """
     ids = [incident.monitor.id for incident in new_incidents]
     aside = {id: failing.aside(id) for id in ids}
@@ -293,7 +298,7 @@ USUAL_WITHIN = timedelta(days=1)  # before the failure
 MAX_CHECKS = 50
 MIN_CHECKS = 5  # with fewer checks, there are no usual figures
 _RESULTS: Any = ResultRow.__table__
-# Built once, of columns of the table: run for each incident that opens.
+# Built once, because it runs for each incident that opens.
 _GOOD_IN_ALL = (
     select(*(_RESULTS.c[name] for name in ("at", "response_time", *PHASES, "context_id")))
     .where(
@@ -312,12 +317,14 @@ _GOOD_IN_PLACE = _GOOD_IN_ALL.where(_RESULTS.c.location_id == bindparam("place")
 def _usual_before(
     session: AnySession, new_incidents: Sequence[NewIncident], checks: Mapping[int, Sequence[Any]]
 ) -> dict[int, dict[str, Any] | None]:
-    """By monitor, ``{"checked_at": of the last good check, "response_time", "timings",
-    "addresses"}`` over the newest good checks before its failure, of the place of the first of its
-    failing ``checks`` or (if none is stored) of all; None if there was none.
+    """The usual figures by monitor: ``{"checked_at", "response_time", "timings", "addresses"}`` of
+    the newest good checks before its failure; None without good checks. ``checked_at`` is the time
+    of the last one. The checks are those of the place of its first failing check, or of all places
+    if no failing check is stored.
 
-    The figures are medians, so that one slow check does not count, and null if there were few.
-    Checks from before the monitor's last change are left out: they may be of another target.
+    The figures are medians, so that a single slow check does not count, and null if there were few
+    checks. Checks from before the monitor's last change are left out: they may be of another
+    target.
     """
     good = {
         incident.monitor.id: _good(session, incident, checks[incident.monitor.id])
@@ -349,12 +356,12 @@ def _usual(rows: Sequence[Any], addresses: Mapping[int, Any]) -> dict[str, Any] 
     addresses_used = {addresses.get(id) for id in {row.context_id for row in rows}}
     return {
         "checked_at": iso(from_ms(rows[0].at)),
-        "response_time": _middle([row.response_time for row in enough]),
-        "timings": {name: _middle([getattr(row, name) for row in enough]) for name in PHASES},
+        "response_time": _median([row.response_time for row in enough]),
+        "timings": {name: _median([getattr(row, name) for row in enough]) for name in PHASES},
         "addresses": sorted(ip for ip in addresses_used if ip and isinstance(ip, str)),
     }
 
 
-def _middle(values: Sequence[int | None]) -> int | None:
+def _median(values: Sequence[int | None]) -> int | None:
     measured = [value for value in values if value is not None]
     return median_low(measured) if measured else None

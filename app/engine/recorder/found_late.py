@@ -1,9 +1,9 @@
 """Find and store the incidents that only late results show. They have ended: no state changes, and
-nobody is alerted. An outage without a recovery ends when its last result stops counting, until
-later results arrive.
+nobody is alerted. An outage without a recovery ends when its last result stops counting; later
+results may extend it.
 
-The stored results of all places are judged again (``app/judge/replay.py``) around the late ones.
-The outages that they show replace the incidents of that time that were found late earlier, so parts
+The stored results of all places around the late ones are judged again (``app/judge/replay.py``).
+The outages that they show replace the incidents of that time that were found late before, so parts
 of a backlog may arrive in any order, or twice. An incident whose end a person has set stays. The
 times in which a monitor was unreachable because of an outage of a parent (decision 20) are found in
 the same way, parents first.
@@ -24,7 +24,7 @@ from app.db.statements import as_stored, updating
 from app.db.tables import IncidentRow, PlaceRow, UnreachableRow
 from app.db.types import to_ms
 from app.engine.recorder import unreachable
-from app.engine.recorder.rows import cover_limit_s, in_whole_seconds, judged_since, last_pause
+from app.engine.recorder.rows import cover_limit_s, in_whole_seconds, last_pause, rejudged_from
 from app.judge.replay import (
     FAR_FUTURE,
     BehindSpan,
@@ -60,9 +60,10 @@ class Outage(NamedTuple):
 
 @dataclass(slots=True)
 class Search:
-    """A search for outages of a monitor around the time of some results of ``place``. ``monitor``
-    is a row with ``id``, ``interval`` (the true one), ``timeout``, ``confirmations``,
-    ``location_rule``, and what ``rows.last_pause`` needs; ``places`` check it.
+    """A search for outages of a monitor around some results of ``place``, from ``first`` to
+    ``last``. ``monitor`` is a row with ``id``, ``interval`` (exact), ``timeout``,
+    ``confirmations``, ``location_rule`` and the columns for ``rows.last_pause``; ``places`` check
+    it.
     """
 
     monitor: Any
@@ -73,7 +74,7 @@ class Search:
     late_failures: list[Result] = field(default_factory=list)
     times: set[int] = field(default_factory=set)  # of the results (ms)
     stored: Sequence[IncidentRow] = ()  # stored incidents that were found late, oldest first
-    # Stored times behind an outage of a parent: found late, and by results in time
+    # The stored times behind an outage of a parent: those found late, and those found in time
     behind: Sequence[UnreachableRow] = ()
     behind_in_time: Sequence[TimeSpan] = ()
 
@@ -87,7 +88,7 @@ class Search:
     @property
     def rules(self) -> Rules:
         monitor = self.monitor
-        since = dict.fromkeys(self.places, judged_since(monitor))
+        since = dict.fromkeys(self.places, rejudged_from(monitor))
         return Rules(monitor.location_rule, monitor.confirmations, vote_valid_for(monitor), since)
 
     @property
@@ -101,13 +102,13 @@ class Search:
     @property
     def since(self) -> datetime:
         """The time from which the late results may have changed the verdict."""
-        return max(self.first - self.margin, judged_since(self.monitor))
+        return max(self.first - self.margin, rejudged_from(self.monitor))
 
     @property
     def begin(self) -> datetime:
         """The time from which results are read: they may have a vote or count at ``since``."""
         begin = self.since - max(vote_valid_for(self.monitor), self.covers)
-        return max(begin, judged_since(self.monitor))
+        return max(begin, rejudged_from(self.monitor))
 
     @property
     def final_at(self) -> datetime:
@@ -121,12 +122,12 @@ class Search:
         return bool(self.late_failures) or any(start <= self.final_at for start in starts)
 
 
-def find(
+def find_outages(
     session: AnySession, searches: Sequence[Search], place: int, now: datetime
 ) -> dict[int, TimeSpan]:
-    """Judge the stored results again, and store the incidents that the late ones of a ``place``
-    show. Returns the time in which incidents have changed, by monitor. Call it with the states
-    locked.
+    """Judge the stored results again, and store the incidents that the late results of a ``place``
+    show. Returns the time in which incidents have changed, by monitor. The caller has locked the
+    states.
     """
     place_row = session.get_one(PlaceRow, place)
     title = place_row.label or place_row.name
@@ -135,9 +136,13 @@ def find(
     for search in searches:
         by_depth.setdefault(len(above.get(search.monitor.id, ())), []).append(search)
     changed_times: dict[int, TimeSpan] = {}
-    for _depth, same_depth in sorted(by_depth.items()):  # of one depth, none is behind another
+    # Monitors with the same number of parents are not parents of each other.
+    for _depth, same_depth in sorted(by_depth.items()):
         needed = read_stored(session, same_depth)
-        incidents, parents = _incidents(session, needed), _parents(session, needed, above)
+        incidents, parents = (
+            _blocked_spans(session, needed),
+            _parents_by_time(session, needed, above),
+        )
         for search, replaced, spans, behind in _replayed(needed, incidents, parents):
             outages = [outage for span in spans if (outage := _outage(span, search, title))]
             stored = [_as_stored(row) for row in replaced]
@@ -154,8 +159,8 @@ def find(
 def _store_behind(
     session: AnySession, search: Search, behind: Sequence[BehindSpan]
 ) -> tuple[datetime, ...]:
-    """Store these times behind outages of parents in place of the stored ones that were found late,
-    without those of results in time. Returns the starts and ends of the changed times.
+    """Replace the stored times behind outages of parents that were found late by ``behind``,
+    without the times that were found in time. Returns the starts and ends of the changed times.
     """
     spans = {
         (parent, *part)
@@ -174,7 +179,9 @@ def _store_behind(
 
 
 def read_stored(session: AnySession, searches: Sequence[Search]) -> list[Search]:
-    """Set the ``stored`` incidents of each search; return the searches that may find an outage."""
+    """Set the stored incidents and times of each search. Returns the searches that may change
+    them.
+    """
     if not searches:
         return []
     by_id = {search.monitor.id: search for search in searches}
@@ -220,7 +227,7 @@ def _store(
     now: datetime,
 ) -> None:
     """Store these outages in place of the incidents ``replaced``. An incident that overlaps an
-    outage is changed, and keeps its comment and acknowledgement.
+    outage gets its times, and keeps its comment and acknowledgement.
     """
     unmatched = list(replaced)
     for outage in outages:
@@ -249,9 +256,9 @@ def _end_of(row: IncidentRow | UnreachableRow) -> datetime:
     return row.ended_at or FAR_FUTURE
 
 
-def end(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """End the incidents of a monitor that were found late ``now`` at the latest: it is paused, or
-    loses a place.
+def end_found_late(session: AnySession, monitor_id: int, now: datetime) -> None:
+    """End the incidents of a monitor that were found late, if they end after ``now``: it is paused,
+    or loses a place.
     """
     correctable = ((IncidentRow, _CORRECTABLE), (UnreachableRow, UnreachableRow.found_late))
     for row, is_correctable in correctable:
@@ -263,7 +270,7 @@ def end(session: AnySession, monitor_id: int, now: datetime) -> None:
         )
 
 
-def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, list[BlockedSpan]]:
+def _blocked_spans(session: AnySession, searches: Sequence[Search]) -> dict[int, list[BlockedSpan]]:
     by_monitor: dict[int, list[BlockedSpan]] = {search.monitor.id: [] for search in searches}
     if searches:
         row = IncidentRow
@@ -287,10 +294,10 @@ def _incidents(session: AnySession, searches: Sequence[Search]) -> dict[int, lis
     return by_monitor
 
 
-def _parents(
+def _parents_by_time(
     session: AnySession, searches: Sequence[Search], above: Mapping[int, Collection[int]]
 ) -> dict[int, ParentsAt]:
-    """The parents of each monitor by time: no outage is found behind an outage of a parent."""
+    """The parents of each monitor by time. In an outage of a parent, no outage of it is found."""
     above = {id: above[id] for search in searches if (id := search.monitor.id) in above}
     begin = min((search.begin for search in searches), default=FAR_FUTURE)
     outages = unreachable.outages_above(session, above, begin)
@@ -302,8 +309,8 @@ def _replayed(
     incidents: Mapping[int, Sequence[BlockedSpan]],
     parents: Mapping[int, ParentsAt],
 ) -> Iterator[tuple[Search, list[IncidentRow], Sequence[TimeSpan], Sequence[BehindSpan]]]:
-    """Each search with the stored incidents whose time was judged again, the outages of that time,
-    and the times behind outages of parents.
+    """Judge the results of each search again. Yields it with the stored incidents of the judged
+    time, the outages of that time, and the times behind outages of parents.
     """
     unfinished = []
     for search, checks in _read((search, search.begin, search.final_at) for search in searches):
@@ -358,8 +365,9 @@ def _without_own(search: Search, checks: Iterable[PastResult]) -> Iterator[PastR
 def _not_judged_in_time(
     spans: Iterable[TimeSpan], earlier: Iterable[TimeSpan], stored: Iterable[IncidentRow]
 ) -> Sequence[TimeSpan]:
-    """The outages without the time that was down by the ``earlier`` results alone and has no stored
-    late incident: it was judged in time, and its incident was deleted, or the rule was different.
+    """The outages that only the late results show. ``earlier``: the outages without these results.
+    Their time was judged already, unless an incident found late is ``stored`` for it: the ordinary
+    incident was deleted, or another rule opened none.
     """
     stored_spans = [(row.started_at, _end_of(row)) for row in stored]
     return _minus(_whole(spans), _minus(_whole(earlier), stored_spans))
@@ -383,7 +391,9 @@ def _minus(spans: Sequence[TimeSpan], removed: Sequence[TimeSpan]) -> Sequence[T
 
 
 def _final_outages(search: Search, replay: Replay) -> Sequence[TimeSpan] | None:
-    """The outages until ``final_at``; None if later results must be judged to end the last one."""
+    """The outages until ``final_at``; None if the last one ends after it, and later results must be
+    judged.
+    """
     final_at = search.final_at
     open_outage = next(
         (row for row in search.stored if row.started_at < final_at < _end_of(row)), None
@@ -398,9 +408,8 @@ def _final_outages(search: Search, replay: Replay) -> Sequence[TimeSpan] | None:
 def _read(
     searches: Iterable[tuple[Search, datetime, datetime | None]],
 ) -> Iterator[tuple[Search, Sequence[PastResult]]]:
-    """The results of each search from one time to another (None: to the last). Searches whose times
-    overlap by more than half share a statement: a batch usually has the same minutes of many
-    monitors.
+    """The results of each search between two times (None: to the last result). Searches of about
+    the same time share a statement: a batch usually has the same minutes of many monitors.
     """
     spans = [(to_ms(begin), to_ms(stop or FAR_FUTURE), search) for search, begin, stop in searches]
     group: list[tuple[int, int, Search]] = []
@@ -427,8 +436,8 @@ def _read_group(
 
 
 def _outage(span: TimeSpan, search: Search, title: str) -> Outage | None:
-    """The outage of this time; None if no late result shows it, because a failure in time has an
-    ordinary incident.
+    """The outage in this time; None if neither a late failure nor a stored late incident is in it:
+    a failure that arrived in time has an ordinary incident.
     """
     start, end = span
     incidents = [row for row in search.stored if row.started_at < end and _end_of(row) > start]
@@ -453,7 +462,7 @@ def _as_stored(row: IncidentRow) -> Outage:
 
 
 def _changed_span(before: Sequence[Outage], after: Sequence[Outage]) -> TimeSpan | None:
-    """The time in which these differ; for an outage that became longer, only the new part."""
+    """The time in which these outages differ: for one that became longer, only the new part."""
     old, new = ({outage.started_at: outage.ended_at for outage in part} for part in (before, after))
     times = [
         time

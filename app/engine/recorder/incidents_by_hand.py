@@ -18,7 +18,7 @@ from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps, unreachable
 from app.engine.recorder.alerting import notify
 from app.engine.recorder.rows import (
-    end,
+    end_incident,
     in_whole_seconds,
     lock_state,
     open_incident,
@@ -119,7 +119,7 @@ def delete_incident(session: AnySession, incident_id: int, now: datetime) -> Non
     incident, state = _locked(session, incident_id)
     if incident.ended_at is None:
         reset_confirmation(session, state)
-        end(incident, now, now, Ending.PERSON)
+        end_incident(incident, now, now, Ending.PERSON)
         monitor = session.get_one(MonitorRow, incident.monitor_id)
         enqueue_closing(session, monitor, incident, now, deleted=True)
     session.delete(incident)

@@ -1,6 +1,5 @@
-"""Judge the results of a batch, and write what follows: states, incidents, evidence and alerts.
-
-``app/judge`` decides; this module carries its decisions out.
+"""Judge the results of a batch by ``app/judge``, and write what it decides: states, incidents,
+evidence and alerts.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _WRITE = (
 
 
 def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None:
-    """Judge a result of the batch. The batch collects the changes, which ``finish`` writes."""
+    """Judge a result of the batch. ``finish`` writes the changes, which the batch collects."""
     result = outcome.result
     _note_gap(batch, monitor, result.checked_at)
     check = NewResult(
@@ -76,11 +75,11 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
         set_cause(batch, monitor, decision.votes, result)
     if decision.counted:
         if result.response_time is not None or not outcome.conclusive:
-            # A result that repeats the state of a heartbeat is no run.
+            # A heartbeat's result without a response time repeats its state: the last run's stays.
             monitor.columns["response_time"] = result.response_time
-        _certificate(batch, monitor, outcome)
+        _note_certificate(batch, monitor, outcome)
         _keep_evidence(batch, previous.state, decision.effect, outcome)
-        _incident(batch, monitor, previous.state, decision, result)
+        _note_incident(batch, monitor, previous.state, decision, result)
         _notify_again(batch, monitor, result)
         unreachable.update_family(batch, monitor, previous.state, check.at)
     if monitor.row.slow_alert_after or monitor.state.slow_since is not None:
@@ -91,7 +90,7 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
 
 
 def _note_gap(batch: ResultBatch, monitor: MonitorInBatch, at: datetime) -> None:
-    """Note a time without checks before the one at ``at``."""
+    """Note a gap, if there were no checks for some time before the one at ``at``."""
     session, row = batch.session, monitor.row
     if (since := monitor.silent_from) is not None:
         monitor.silent_from = None
@@ -115,15 +114,15 @@ def _decision(batch: ResultBatch, monitor: MonitorInBatch, check: NewResult) -> 
     _write_rows(batch)
     covers = timedelta(seconds=cover_limit_s(row))
     boundary = monitor.state.down_since or last_end(batch.session, row.id)
-    since = max(check.at - margin(rules, covers), monitor.judged_since, monitor.votes_from)
+    since = max(check.at - margin(rules, covers), monitor.rejudged_from, monitor.votes_from)
     if boundary is not None and boundary <= batch.now:
         since = max(since, boundary)
     first, last = max(since - rules.vote_valid_for, monitor.votes_from), believable(batch.now)
     stored = rollups.checks([row.id], to_ms(first), to_ms(last) + 1)[row.id]
     checks = [other for other in stored if other.place in rules.places_since]
-    # A place that has voted meanwhile was awaited at first.
+    # Places that have voted since were awaited at the times that are judged again.
     places_since = {
-        place: max(at, monitor.judged_since) for place, at in rules.places_since.items()
+        place: max(at, monitor.rejudged_from) for place, at in rules.places_since.items()
     }
     rules = replace(rules, places_since=places_since)
     above = {row.id: batch.family.above.get(row.id, ())}
@@ -135,8 +134,8 @@ def _decision(batch: ResultBatch, monitor: MonitorInBatch, check: NewResult) -> 
 def set_cause(
     batch: ResultBatch, monitor: MonitorInBatch, votes: Sequence[Vote], result: Result | None = None
 ) -> None:
-    """Set the cause of the monitor's status. It names the places if only some see it. Without a new
-    ``result``, the cause of a failure stays if only places without a vote see the failure.
+    """Set the cause of the monitor's status. If only some places see the status, the cause names
+    them. Without a new ``result``, the stored cause stays if no place with a vote has one.
     """
     if unreachable.set_cause(batch, monitor):
         return
@@ -156,7 +155,7 @@ def set_cause(
 
 
 def _newest_checks(batch: ResultBatch, monitor: MonitorInBatch) -> Sequence[NewestCheck]:
-    """The newest result of each of the monitor's places, with this batch."""
+    """The newest result of each of the monitor's places, those of this batch included."""
     _write_rows(batch)
     assigned.write(batch.session, [monitor.assigned])
     return newest(batch.session, monitor.row.id, batch.now - monitor.rules.vote_valid_for)
@@ -165,12 +164,12 @@ def _newest_checks(batch: ResultBatch, monitor: MonitorInBatch) -> Sequence[Newe
 def _set_unconfirmed(
     batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, result: Result
 ) -> None:
-    """Set ``unconfirmed_at``, after which the check is repeated in CONFIRM_SECONDS, and notify the
-    other places. It is ``now``, just after the end of the check.
+    """Set ``unconfirmed_at`` to now, just after the end of the check, if it must be repeated: each
+    place does so CONFIRM_SECONDS later. The change feed tells the other places.
 
     If too few places see a failure, only a failing check starts another repeat: good checks of
-    other places belong to the present repeat. If enough places see it, but not all repeated the
-    check in time, it is repeated once more.
+    other places belong to the present repeat. If enough places see the failure, but not all of them
+    repeated the check in time, it is repeated once more.
     """
     unconfirmed_at, columns = monitor.columns["unconfirmed_at"], monitor.columns
     if decision.counted:
@@ -188,13 +187,13 @@ def _set_unconfirmed(
         and all(is_repeat(unconfirmed_at, vote.at, repeat_pause()) for vote in decision.votes)
     ):
         columns["unconfirmed_at"] = batch.now
-    # The checker of this place knows of it by itself, but not of a check on request.
+    # The checker of this place has this result itself, unless it is of a check on request.
     others_wait = monitor.assigned.on_request or monitor.assigned.other_places
     if columns["unconfirmed_at"] != unconfirmed_at and others_wait:
         changes.note(batch.session, monitor.row.id)
 
 
-def _certificate(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None:
+def _note_certificate(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None:
     if outcome.ssl_expires_at is None or outcome.ssl_fingerprint is None:
         return
     columns = monitor.columns
@@ -202,13 +201,11 @@ def _certificate(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) 
     columns["ssl_expires_at"] = outcome.ssl_expires_at
     columns["ssl_fingerprint"] = outcome.ssl_fingerprint
     fingerprints = columns["alerted_certificates"]
-    due = not alerting.alerted(fingerprints, outcome.ssl_fingerprint) and alerting.certificate_due(
-        outcome, monitor.row.ssl_alert_days, batch.now
-    )
+    due = not alerting.was_alerted(
+        fingerprints, outcome.ssl_fingerprint
+    ) and alerting.is_certificate_due(outcome, monitor.row.ssl_alert_days, batch.now)
     if due and alerting.notify_certificate(batch.session, monitor.row.id, outcome, batch.now):
-        columns["alerted_certificates"] = alerting.with_alerted(
-            fingerprints, outcome.ssl_fingerprint
-        )
+        columns["alerted_certificates"] = alerting.with_mark(fingerprints, outcome.ssl_fingerprint)
 
 
 def _keep_evidence(batch: ResultBatch, previous: State, effect: Effect, outcome: Outcome) -> None:
@@ -216,7 +213,7 @@ def _keep_evidence(batch: ResultBatch, previous: State, effect: Effect, outcome:
         batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
     if effect in (Effect.CONFIRM, Effect.OPEN):
         if outcome.result.is_good:
-            return  # the majority fails, but this check was good
+            return  # enough other places fail; this check was good
         batch.failing.keep(outcome, first=previous.failing_since is None)
     elif effect is Effect.CANCEL:
         batch.failing.drop(outcome.result.monitor_id or 0)
@@ -225,8 +222,8 @@ def _keep_evidence(batch: ResultBatch, previous: State, effect: Effect, outcome:
 def _keep_aside(
     batch: ResultBatch, monitor: MonitorInBatch, previous: Vote | None, outcome: Outcome
 ) -> None:
-    """Keep the evidence of a place whose failure does not change the monitor's state. ``previous``:
-    the vote of the place before this result.
+    """Store the evidence of a place whose failure does not change the monitor's state.
+    ``previous``: the vote of the place before this result.
     """
     result, id = outcome.result, monitor.row.id
     if not monitor.assigned.other_places:
@@ -252,7 +249,7 @@ def _keep_aside(
         batch.failing.keep_aside(outcome)
 
 
-def _incident(
+def _note_incident(
     batch: ResultBatch, monitor: MonitorInBatch, previous: State, decision: Decision, result: Result
 ) -> None:
     """Note that an incident opens or ends."""
@@ -279,8 +276,9 @@ def _incident(
 def _judge_slow(
     batch: ResultBatch, monitor: MonitorInBatch, decision: Decision, outcome: Outcome
 ) -> Decision:
-    """Note that an incident opens because the monitor is slow, or that such an incident ends. While
-    checks fail, or another incident is open, neither happens. A fast check opens no incident.
+    """Note that an incident opens because the monitor is slow, or that such an incident ends.
+    Neither happens while checks fail, or while another incident is open. A fast check opens no
+    incident.
     """
     state, result, id = monitor.state, outcome.result, monitor.row.id
     check = slowness.check_of(result, batch.place_id, cover_limit_s(monitor.row))
@@ -303,7 +301,7 @@ def _judge_slow(
     if transition.effect is Effect.OPEN and transition.moment is not None:
         batch.failing.keep(outcome, first=True)
         slow = outages.Slow(
-            windows.slow_checks(), rules.limit, windows.voters(), monitor.judged_since
+            windows.slow_checks(), rules.limit, windows.voters(), monitor.rejudged_from
         )
         batch.incident_changes[id] = outages.Opening(id, transition.moment, result, slow=slow)
         monitor.set_state(replace(state, slow_since=in_whole_seconds(transition.moment)))
@@ -326,8 +324,8 @@ def _end_slow(
 
 
 def _notify_again(batch: ResultBatch, monitor: MonitorInBatch, result: Result) -> None:
-    """Alert to an incident again, once, if its opening was not sent and a failing check shows that
-    it still lasts.
+    """Alert once more to an incident whose first alert was not sent, because a failing check shows
+    that the incident still lasts.
     """
     still_down = monitor.state.verdict is Verdict.DOWN and monitor.state.stage is Stage.OPEN
     if monitor.unsent and still_down and not result.maintenance:
@@ -336,7 +334,7 @@ def _notify_again(batch: ResultBatch, monitor: MonitorInBatch, result: Result) -
 
 
 def carry_out(batch: ResultBatch) -> None:
-    """Write the results, and the incidents that they open and end."""
+    """Write the results of the batch, and open and end the incidents that they lead to."""
     _write_rows(batch)
     of_several_places = {
         id: check for id, check in batch.good.items() if batch.monitors[id].assigned.other_places
@@ -348,7 +346,7 @@ def carry_out(batch: ResultBatch) -> None:
     if incident_changes := batch.incident_changes:
         assigned.write(batch.session, [batch.monitors[id].assigned for id in incident_changes])
         changes_now = list(incident_changes.values())
-        outages.carry_out(batch.session, changes_now, batch.failing, batch.now)
+        outages.open_and_end(batch.session, changes_now, batch.failing, batch.now)
         batch.incident_changes = {}
 
 

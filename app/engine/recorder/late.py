@@ -19,7 +19,7 @@ from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
 from app.engine.recorder import found_late, gaps
 from app.engine.recorder.found_late import Search
-from app.engine.recorder.rows import cover_limit_s, judged_since, last_pause, lock_state
+from app.engine.recorder.rows import cover_limit_s, last_pause, lock_state, rejudged_from
 from app.judge.replay import TimeSpan
 from app.judge.verdict import MIN_COVER_S
 from app.records import Result
@@ -36,62 +36,73 @@ _MONITORS = select(
 
 
 def record_late(
-    results: Sequence[Result], now: datetime, *, location: str, judged: Sequence[Result] = ()
+    results: Sequence[Result], now: datetime, *, location: str, in_time: Sequence[Result] = ()
 ) -> int:
     """Store results, each with its ``monitor_id``; returns how many were new. Results that are
     stored already, and those of unknown monitors, are left out.
 
-    ``judged``: results of the same place that were recorded in time. An earlier outage that was
+    ``in_time``: results of the same place that were recorded in time. An earlier outage that was
     found late may continue or end with them.
     """
     place = journal.place_id(location)
-    if not results and not _may_change_an_outage(judged, place):
+    if not results and not _may_change_an_outage(in_time, place):
         return 0
     journal.assign_numbers(results)
-    ids = _by_depth(_ids([*results, *judged]))
+    ids = _by_depth(_ids([*results, *in_time]))
     changed_times: dict[int, TimeSpan] = {}
-    new = 0
+    count = 0
     for part in (set(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK)):
-        late, in_time = (
-            [result for result in some if result.monitor_id in part] for some in (results, judged)
+        late_part, in_time_part = (
+            [result for result in some if result.monitor_id in part] for some in (results, in_time)
         )
-        new += _record_some(late, in_time, place, now, changed_times)
-    _judge_children(changed_times, place, now)
-    return new
+        new_count, spans = _record_some(part, late_part, in_time_part, {}, place, now)
+        changed_times |= spans
+        count += new_count
+    if times := _times_of_children(changed_times):
+        _record_some(times, (), (), times, place, now)
+    return count
 
 
 def _by_depth(ids: Collection[int]) -> list[int]:
-    """The ids in an order in which the outages that hide others are found first."""
+    """The ids, parents before their children: the outages of a parent are found first."""
     above = dependencies.above(db.session, ids)
     db.session.rollback()
     return sorted(ids, key=lambda id: (len(above.get(id, ())), id))
 
 
 def _record_some(
+    ids: Collection[int],
     results: Sequence[Result],
-    judged: Sequence[Result],
+    in_time: Sequence[Result],
+    times: Mapping[int, Sequence[datetime]],
     place: int,
     now: datetime,
-    changed_times: dict[int, TimeSpan],
-) -> int:
-    """Adds to ``changed_times`` the time in which incidents have changed, by monitor."""
+) -> tuple[int, dict[int, TimeSpan]]:
+    """Store the late ``results`` of these monitors, and search for outages around all results and
+    around ``times`` (by monitor). Returns how many results were new, and the time in which
+    incidents have changed, by monitor.
+    """
     with writing() as session:
         # Two places may bring results of the same time at once: each must see those of the other.
-        lock_states(session, _ids([*results, *judged]))
-        monitors = _monitors(session, _ids([*results, *judged]))
+        lock_states(session, ids)
+        monitors = _monitors(session, ids)
         new_results = _store(session, results, monitors, place)
         _fill_gaps(session, new_results, monitors)
         places = assignments.of_each(session, monitors)
-        searches = _searches(place, new_results, judged, monitors, places)
-        spans = found_late.find(session, searches, place, now)
+        searches = _searches(place, new_results, in_time, monitors, places)
+        searches += [
+            Search(monitors[id], place, min(moments), max(moments), places[id])
+            for id, moments in sorted(times.items())
+            if id in monitors
+        ]
+        spans = found_late.find_outages(session, searches, place, now)
         _reroll(new_results, spans, monitors, places)
-    changed_times |= spans
-    return len(new_results)
+    return len(new_results), spans
 
 
-def _judge_children(changed_times: Mapping[int, TimeSpan], place: int, now: datetime) -> None:
-    """Judge the monitors again that are reached through these: their outages that were found late
-    may be behind an outage that is found only now.
+def _times_of_children(changed_times: Mapping[int, TimeSpan]) -> dict[int, list[datetime]]:
+    """The times at which children are judged again: the incidents of their parents have changed
+    then, and their own outages that were found late may be behind these.
     """
     below = dependencies.below(db.session, changed_times) if changed_times else {}
     times: dict[int, list[datetime]] = {}
@@ -99,27 +110,16 @@ def _judge_children(changed_times: Mapping[int, TimeSpan], place: int, now: date
         for id in ids:
             times.setdefault(id, []).extend(changed_times[parent])
     db.session.rollback()
-    if not times:
-        return
-    with writing() as session:
-        lock_states(session, times)
-        monitors = _monitors(session, times)
-        places = assignments.of_each(session, monitors)
-        searches = [
-            Search(monitor, place, min(times[id]), max(times[id]), places[id])
-            for id, monitor in sorted(monitors.items())
-        ]
-        spans = found_late.find(session, searches, place, now)
-        _reroll((), spans, monitors, places)
+    return times
 
 
-def _may_change_an_outage(judged: Sequence[Result], place: int) -> bool:
-    """Whether these results may continue or end a stored outage. In most cases there is none, and
-    nothing is locked.
+def _may_change_an_outage(in_time: Sequence[Result], place: int) -> bool:
+    """Whether these results may continue or end an outage that was found late. Usually none is
+    stored, and nothing is locked.
     """
-    if not judged:
+    if not in_time:
         return False
-    searches = _searches(place, (), judged, _monitors(db.session, _ids(judged)), {})
+    searches = _searches(place, (), in_time, _monitors(db.session, _ids(in_time)), {})
     needed = found_late.read_stored(db.session, searches)
     db.session.rollback()
     return bool(needed)
@@ -163,8 +163,8 @@ def _row(
 
 
 def _cover_outside_pause_s(monitor: Any, at: datetime) -> int:
-    """The most seconds for which a result counts: none in the last pause, otherwise until its
-    start.
+    """The most seconds for which a result counts: 0 if it was made in the last pause. Before the
+    pause, it counts until the pause begins.
     """
     covers, pause = cover_limit_s(monitor), last_pause(monitor)
     if pause is None or at >= pause[1]:
@@ -176,18 +176,18 @@ def _cover_outside_pause_s(monitor: Any, at: datetime) -> int:
 def _searches(
     place: int,
     late: Iterable[Result],
-    judged: Iterable[Result],
+    in_time: Iterable[Result],
     monitors: Mapping[int, Any],
     places: Mapping[int, Collection[int]],
 ) -> list[Search]:
-    """The times in which to search for outages: around late results that fall under the monitor's
-    present rule.
+    """The searches for outages around these results. Results from before ``rejudged_from`` are left
+    out.
     """
     by_monitor: dict[int, Search] = {}
-    for is_late, results in ((True, late), (False, judged)):
+    for is_late, results in ((True, late), (False, in_time)):
         for result in results:
             monitor = monitors.get(result.monitor_id or 0)
-            if monitor is None or result.checked_at < judged_since(monitor):
+            if monitor is None or result.checked_at < rejudged_from(monitor):
                 continue
             if monitor.id not in by_monitor:
                 at, its_places = result.checked_at, places.get(monitor.id, ())
@@ -197,7 +197,9 @@ def _searches(
 
 
 def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping[int, Any]) -> None:
-    """Remove the time that these results watched from the gaps of incidents. Most have none."""
+    """Remove the time that these results watched from the gaps of incidents. Most incidents have
+    none.
+    """
     moments: dict[int, list[datetime]] = {}
     for result in results:
         moments.setdefault(result.monitor_id or 0, []).append(result.checked_at)
@@ -216,7 +218,7 @@ def _reroll(
     monitors: Mapping[int, Any],
     places: Mapping[int, Collection[int]],
 ) -> None:
-    """Sum the hours of these results and changes again."""
+    """Sum the hours of these results and of the changed times again."""
     times = []
     for result in results:
         id, at = result.monitor_id or 0, result.checked_at

@@ -1,5 +1,5 @@
-"""Start, change, pause, resume and end the checks of a monitor. Inside ``writing()``, but for
-``show_unknown``.
+"""Start, change, pause, resume and end the checks of a monitor. All functions but ``show_unknown``
+are called inside ``writing()``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.engine.recorder import found_late, gaps, pings, unreachable
 from app.engine.recorder.rows import (
-    end,
+    end_incident,
     lock_state,
     open_incident,
     remark,
@@ -58,8 +58,8 @@ FIELDS_THAT_FORCE_A_CHECK = frozenset(
 )  # fmt: skip
 # A change of one of these may change the verdict that the votes of a monitor's places lead to.
 FIELDS_OF_THE_RULE = frozenset({"confirmations", "location_rule"})
-# Results before a change of one of these are not judged again when late results arrive: they were
-# judged by another rule, or are of another target.
+# Results from before a change of one of these are not judged again when late results arrive: they
+# were judged by another rule, or are of another target.
 FIELDS_THAT_END_REJUDGING = frozenset(
     {"interval", "timeout", "confirmations", "location_rule", "url"}
 )
@@ -68,8 +68,8 @@ FIELDS_THAT_END_REJUDGING = frozenset(
 def watch(
     session: AnySession, monitors: Sequence[tuple[MonitorRow, Collection[int]]], now: datetime
 ) -> None:
-    """Store new monitors, and start to check each from its places; they are due at once unless they
-    are paused.
+    """Store new monitors, each with the ids of the places that check it. Their first checks are due
+    at once unless they are paused.
     """
     session.add_all(monitor for monitor, _places in monitors)
     session.flush()
@@ -84,8 +84,8 @@ def watch(
 def watch_from(
     session: AnySession, monitor_id: int, places: Collection[int], now: datetime
 ) -> bool:
-    """Set the places that a monitor is checked from; returns whether they changed. Results of the
-    places that it lost stop counting ``now``.
+    """Set the places that check a monitor; returns whether they changed. Results of the places that
+    it lost stop counting ``now``.
     """
     row = lock_state(session, monitor_id)
     if not assignments.assign(session, monitor_id, places, now):
@@ -118,14 +118,14 @@ def apply_changes(
             evidence.last_good = None
     if FIELDS_THAT_FORCE_A_CHECK & set(fields):
         row.spec_since = now
-        # A running check of the old fields must not be judged as one of the new fields.
+        # A running check with the old fields must not count for the new ones.
         _reset_places(session, monitor.id, now)
     elif "interval" in fields:
         # The last result counts for the old interval. With a longer one, the monitor would be
         # unknown until its next check, and an open incident would not count.
         _make_due(session, monitor.id, now)
     if "depends_on" in fields:
-        # Its next check decides whether it is behind one of the new ones.
+        # Its next check decides whether it is behind one of its new parents.
         unreachable.detach(session, row, now)
         row.parents_asked_at = None
         unreachable.check_again(session, [monitor.id], now)
@@ -149,7 +149,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     incident = open_incident(session, monitor_id)
     if incident is not None:
         incident.unwatched = list(gaps.gaps_until(incident, row, now)) or None
-        end(incident, now, now, Ending.PAUSE)
+        end_incident(incident, now, now, Ending.PAUSE)
         remark(incident, _(WATCHING_STOPPED))
         enqueue_closing(session, monitor, incident, now, deleted=False)
 
@@ -172,9 +172,9 @@ def show_unknown(
     now: datetime,
     checked_meanwhile: Callable[[AnySession, Collection[int]], Collection[int]],
 ) -> None:
-    """Show these monitors, which no place checks now, as unknown with these causes. Not within
-    ``writing()``. ``checked_meanwhile`` returns the monitors that were checked or changed since the
-    silence was noticed. It is called with their states locked.
+    """Show these monitors, which no place checks now, as unknown with these causes. It must not be
+    called inside ``writing()``. ``checked_meanwhile`` returns the monitors that were checked or
+    changed since the silence was noticed; it is called with their states locked.
     """
     ids = sorted(causes)
     for start in range(0, len(ids), AT_ONCE):
@@ -206,12 +206,12 @@ def _store_unknown(
 
 
 def delete_monitor(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Delete a monitor with everything recorded of it. Nobody is notified, but services with an
-    alert for each incident are sent its end. Raises NotFound.
+    """Delete a monitor with everything recorded of it. Nobody is notified, except that services
+    with an alert for each incident are sent the end of an open one. Raises NotFound.
     """
     lock_state(session, monitor_id)
     if (incident := open_incident(session, monitor_id)) is not None:
-        end(incident, now, now, Ending.PAUSE)
+        end_incident(incident, now, now, Ending.PAUSE)
         enqueue_closing(session, _monitor(session, monitor_id), incident, now, deleted=True)
     changes.note(session, monitor_id)
     unreachable.forget_parent(session, monitor_id, now)
@@ -266,8 +266,8 @@ def _make_due(session: AnySession, monitor_id: int, now: datetime, **values: Any
 
 
 def _reset_verdict(row: MonitorStateRow) -> None:
-    """Show the monitor as not checked yet, until its next check. An unknown monitor stays unknown:
-    its next check ends the silence of its places.
+    """Show the monitor as not checked yet, until its next check. One that is unknown stays so: its
+    next check ends the silence of its places.
     """
     if row.verdict != Verdict.UNKNOWN:
         row.verdict = row.status_since = row.cause_code = row.cause = None
@@ -276,11 +276,11 @@ def _reset_verdict(row: MonitorStateRow) -> None:
 def _end_cover(
     session: AnySession, monitor_id: int, now: datetime, kept_places: Collection[int] = ()
 ) -> None:
-    """Let the newest result of each place but ``kept_places`` count only until now. With an
-    interval of an hour, it would otherwise count for up to an hour after a pause. An incident that
-    was found late lasts as long as a result counts, so it ends too.
+    """End now the cover of the newest result of each place except ``kept_places``. With an interval
+    of an hour, it would otherwise count for up to an hour after a pause. An incident that was found
+    late lasts as long as its last result counts, so it ends too.
     """
-    found_late.end(session, monitor_id, now)
+    found_late.end_found_late(session, monitor_id, now)
     at, now_ms = ResultRow.at, to_ms(now)
     counts_now = at + ResultRow.covers_s * literal(1000, BigInteger) > now_ms
     session.execute(

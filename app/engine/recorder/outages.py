@@ -20,7 +20,7 @@ from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, PlaceRow
 from app.db.types import readable
 from app.engine.recorder import by_place, evidence, gaps, slowness
 from app.engine.recorder.alerting import notify
-from app.engine.recorder.rows import end, in_whole_seconds, remark_at
+from app.engine.recorder.rows import end_incident, in_whole_seconds, remark_at
 from app.i18n import N_, _
 from app.judge.slow import Usual
 from app.judge.verdict import PastResult
@@ -43,20 +43,20 @@ _OPEN = select(IncidentRow).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.
 
 class Slow(NamedTuple):
     """Facts about a slow monitor. ``checks``: those of its slow places, whose median is above
-    ``limit`` (ms). ``voters``: the number of places with enough checks. ``same_since``: earlier
-    results are of another target, or of other places.
+    ``limit`` (ms). ``voters``: the number of places with enough checks. ``rejudged_from``: see
+    ``rows``; earlier response times are not compared.
     """
 
     checks: Sequence[PastResult]
     limit: int
     voters: int
-    same_since: datetime
+    rejudged_from: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """An incident that began at ``since`` and that ``result`` confirmed. ``slow``: set if the new
-    incident is degraded. ``was_slow``: an open incident was degraded and becomes down.
+    """An incident that began at ``since`` and that ``result`` confirmed. ``slow``: set if the
+    incident is degraded. ``was_slow``: no new one opens; the open degraded incident becomes down.
     """
 
     monitor_id: int
@@ -69,13 +69,13 @@ class Opening:
 @dataclass(frozen=True, slots=True)
 class Closing:
     """The open incident of a monitor ended at ``at``, the first good check of the recovery.
-    ``good``: places whose newest check was good. ``silent``: places whose last check saw the
-    failure and that have no vote any more. ``by_silence``: the incident ends because of them.
-    ``by_change``: it ends because the rule or the places of the monitor changed. ``slow``: the
-    monitor is up again, but slow.
+    ``good``: the ids of places whose newest check was good. ``silent``: places whose last check
+    failed and that have no vote any more. ``by_silence``: the incident ends because of them.
+    ``by_change``: it ends because the monitor was changed. ``slow``: the monitor is up again, but
+    slow.
 
-    If the incident ends by silence, or no place but silent ones saw it, then nobody saw it end, and
-    the incident and its message say so.
+    If the incident ends by silence, or only silent places saw it, no check saw its end, and the
+    incident and its message say so.
     """
 
     monitor_id: int
@@ -90,7 +90,7 @@ class Closing:
 Change = Opening | Closing
 
 
-def carry_out(
+def open_and_end(
     session: AnySession, changes: Sequence[Change], failing: evidence.FailingChecks, now: datetime
 ) -> None:
     """Open and end these incidents, at most one for each monitor, and write the alerts about them
@@ -119,8 +119,8 @@ def carry_out(
 
 
 def _extra_facts(incident: IncidentRow, change: Change) -> Mapping[str, Any] | None:
-    """The ``extra`` facts of an alert: the places whose silence ended the incident, and whether a
-    monitor that is up again is slow.
+    """The ``extra`` facts of an alert: the places whose silence ended the incident, or that the
+    monitor, which is up again, is slow.
     """
     if isinstance(change, Opening):
         return None
@@ -147,7 +147,7 @@ def _open(
     degraded = _open_rows(session, [opening for opening in openings if opening.was_slow])
     usual = slowness.usual_in_week(
         {
-            opening.monitor_id: (opening.since, slow.same_since)
+            opening.monitor_id: (opening.since, slow.rejudged_from)
             for opening in openings
             if (slow := opening.slow) is not None
         }
@@ -183,8 +183,8 @@ def _incident(
     now: datetime,
 ) -> IncidentRow:
     """The row of a new incident, or of the open ``degraded`` one, which becomes down. Its cause is
-    that of the first failing check: a repeat may fail for another reason, such as a server that
-    first hangs and then refuses.
+    that of the first failing check: a repeat may fail for another reason, as when a server first
+    hangs and then refuses connections.
     """
     first, result = parts["failing"] or {}, opening.result
     cause, code = first.get("cause") or result.cause or "", first.get("cause_code")
@@ -235,7 +235,7 @@ def _end(
             by_change = closing.by_change or (
                 since_change and _nobody_saw_it_end(session, incident, closing.good)
             )
-            gaps.drop_after(incident, _end_incident(incident, closing, now, by_change=by_change))
+            gaps.drop_after(incident, _end_as(incident, closing, now, by_change=by_change))
     session.flush()
     for closing in closings:
         incident = incidents.get(closing.monitor_id)
@@ -244,30 +244,28 @@ def _end(
     return incidents
 
 
-def _end_incident(
-    incident: IncidentRow, closing: Closing, now: datetime, *, by_change: bool
-) -> datetime:
+def _end_as(incident: IncidentRow, closing: Closing, now: datetime, *, by_change: bool) -> datetime:
     """End an incident; returns the time of its end. ``by_change``: it ends because the monitor was
     changed, not because a place saw it end.
     """
     silent = closing.silent
     names = {place.name for place in silent}
     if closing.by_silence or (silent and not seen_by(readable(incident.evidence)) - names):
-        ended = end(incident, closing.at, now, Ending.SILENCE)
+        ended = end_incident(incident, closing.at, now, Ending.SILENCE)
         remark_at(incident, fell_silent([place.title for place in silent]), ended)
         gaps.add(incident, max(place.last_at or ended for place in silent), ended)
         return ended
     if by_change:
-        ended = end(incident, closing.at, now, Ending.CHANGED)
+        ended = end_incident(incident, closing.at, now, Ending.CHANGED)
         is_slow = incident.severity == IncidentSeverity.DEGRADED
         remark_at(incident, _(NOT_SLOW_NOW if is_slow else CHANGED), ended)
         return ended
-    return end(incident, closing.at, now, Ending.RECOVERED)
+    return end_incident(incident, closing.at, now, Ending.RECOVERED)
 
 
 def _nobody_saw_it_end(session: AnySession, incident: IncidentRow, good: Collection[int]) -> bool:
-    """Whether no place that saw the failure is among the ``good`` places. After a change of the
-    rule or of the places, other places alone may end an incident.
+    """Whether no place that saw the failure is among the ``good`` places. After a change of
+    the monitor, checks of other places may end an incident.
     """
     places = (readable(incident.evidence) or {}).get("places") or ()
     saw = {place["name"] for place in places if place.get("verdict") == Verdict.DOWN}

@@ -1,9 +1,9 @@
-"""Record the pings of heartbeats, and the deadlines that pass without one. ``app/judge/heartbeat``
-decides what they mean; each success, failure and missed deadline becomes a result, which is judged
-like any other.
+"""Record the pings of heartbeats, and the deadlines that pass without a ping.
+``app/judge/heartbeat`` decides what they mean. Each success, failure, overrun and missed deadline
+becomes a result, which is judged like any other.
 
-A heartbeat has no place. While its state does not change, one result in each interval repeats it:
-time without results counts as unknown, as for any monitor.
+A heartbeat has no place. While its state does not change, one result in each interval repeats it,
+because time without results is a gap, as for any monitor.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ from app.records import (
 from app.rules.figures import in_one_unit
 
 AT_ONCE = 500  # heartbeats in one transaction
-_AWAY_AFTER = timedelta(seconds=16)  # three signs of web processes that did not come
+_ABSENT_AFTER = timedelta(seconds=16)  # web processes have missed three signs of life
 _SIGNED_AT = select(SignOfLifeRow.at).where(SignOfLifeRow.name == liveness.WEB)
 # Only the newest pings of a heartbeat are stored: the holder of its secret could fill the disk. The
 # results of older pings stay, and the body of a failure is in the evidence of its incident.
 PINGS_KEPT, BODIES_KEPT = 10_000, 1_000
-_TRIMMED = 100  # pings that are deleted at once: more than arrive at once, in a short transaction
+_TRIMMED = 100  # pings deleted at once: more than arrive at once, but a short transaction
 MAX_MS = 2**31 - 1  # the largest number in the column of response times
 _PING: Any = PingRow.__table__
 _HEARTBEAT: Any = HeartbeatStateRow.__table__
-# One statement asks which heartbeats have more pings than are kept: a thousand heartbeats may be
-# pinged in one second, and few of them have that many.
+# One statement selects the heartbeats with more pings than are kept: a thousand heartbeats may be
+# pinged in one second, and few of them have so many.
 _WITH_MANY_PINGS = select(_HEARTBEAT.c.monitor_id).where(
     _HEARTBEAT.c.monitor_id.in_(bindparam("ids", expanding=True)),
     select(_PING.c.id)
@@ -88,12 +88,12 @@ _WATCHED = (
     .execution_options(populate_existing=True)
 )
 Recorded = tuple[int, Outcome]
-After = Callable[[HeartbeatRules, HeartbeatState, datetime], HeartbeatState]
+Change = Callable[[HeartbeatRules, HeartbeatState, datetime], HeartbeatState]
 
 
 @dataclass(slots=True)
-class _Watched:
-    """A heartbeat in a transaction. ``slow``: the cause if its last run was degraded."""
+class _Heartbeat:
+    """A heartbeat in a transaction. ``slow``: the cause, if its last run was slow."""
 
     row: HeartbeatStateRow
     monitor: MonitorRow
@@ -108,16 +108,17 @@ class _Watched:
         is_new: bool = False,
         took: int | None = None,
         body: str | None = None,
-        away: bool = False,
+        web_absent: bool = False,
     ) -> Iterable[Recorded]:
-        """Its state at ``at``, as the outcome of a check; none while it is pending. ``is_new``: the
-        state has a new fault.
+        """Yield its state at ``at`` as the outcome of a check, unless it is pending. ``is_new``:
+        the state has a new fault. ``took``: how long the run took (ms) that the ping ended.
+        ``web_absent``: no web process runs, so it is unknown.
         """
         verdict, fault = self.state.verdict(at), self.state.fault
         if verdict is None:
             return
         code, cause = (fault.code, fault.sentence) if fault else (None, None)
-        if away or verdict is Verdict.UNKNOWN:
+        if web_absent or verdict is Verdict.UNKNOWN:
             verdict, code, cause = Verdict.UNKNOWN, Cause.NOT_LISTENING, _(NOT_LISTENING)
         if took is not None:
             self.slow, limit = None, self.monitor.slow_after
@@ -139,7 +140,7 @@ class _Watched:
         yield self.row.monitor_id, Outcome(result, evidence, conclusive=True, since=since)
 
     def store(self, session: AnySession) -> None:
-        """Write the state, and wake the watcher of deadlines if the next one is earlier now."""
+        """Write the state, and wake the watch over deadlines if the next one is earlier now."""
         row, state, due_before = self.row, self.state, self.row.due_at
         for name in ("last_ping_at", "ended_at", "expected_at", "unknown_until"):
             setattr(row, name, getattr(state, name))
@@ -180,14 +181,14 @@ def _state_of(row: HeartbeatStateRow) -> HeartbeatState:
     return record_of(HeartbeatState, row, runs=runs, fault=fault)
 
 
-def _load(session: AnySession, ids: Collection[int]) -> dict[int, _Watched]:
-    """These heartbeats, locked."""
+def _load(session: AnySession, ids: Collection[int]) -> dict[int, _Heartbeat]:
+    """Lock and read these heartbeats, by id."""
     unreachable.lock_family(
         session, ids
     )  # in the order in which ``record`` locks, to avoid deadlocks
     rows = session.execute(_WATCHED.where(HeartbeatStateRow.monitor_id.in_(ids))).all()
     return {
-        row.monitor_id: _Watched(
+        row.monitor_id: _Heartbeat(
             row,
             monitor,
             rules_of(monitor),
@@ -199,7 +200,9 @@ def _load(session: AnySession, ids: Collection[int]) -> dict[int, _Watched]:
 
 
 def _number_causes() -> None:
-    """See ``journal.assign_numbers``: it must not be called in the transaction that follows."""
+    """Number all causes of heartbeats, because ``journal.assign_numbers`` must not be called in the
+    transaction that follows.
+    """
     now = from_ms(0)
     journal.assign_numbers([Result(now, Verdict.DOWN, cause_code=code) for code in _CAUSES])
 
@@ -210,8 +213,8 @@ def record_pings(pings: Sequence[tuple[int, ArrivedPing]], now: datetime) -> Non
     """
     _number_causes()
     with writing() as session:
-        if web_is_away(session, now):
-            # A ping that waited while the machine was suspended comes before the next sign.
+        if is_web_absent(session, now):
+            # After the machine was suspended, a ping may arrive before the next sign of life.
             _end_absence(session, now)
         watched = _load(session, {id for id, _ping in pings})
         outcomes: list[Recorded] = []
@@ -237,9 +240,9 @@ def _trim(session: AnySession, ids: Iterable[int]) -> None:
 
 
 def _record_ping(
-    heartbeat: _Watched, ping: ArrivedPing, outcomes: list[Recorded]
+    heartbeat: _Heartbeat, ping: ArrivedPing, outcomes: list[Recorded]
 ) -> dict[str, Any]:
-    """Add what follows from a ping to ``outcomes``. Returns its row."""
+    """Apply a ping to the heartbeat, and add the outcomes that follow. Returns the ping's row."""
     body = _masked(heartbeat.row, ping.body)
     took = ping.took
     if heartbeat.monitor.paused:
@@ -269,7 +272,7 @@ def _record_ping(
 
 def _masked(row: HeartbeatStateRow, body: str) -> str | None:
     """The body without control characters, like all evidence, and without the secret of the
-    heartbeat, which scripts print with their commands.
+    heartbeat: a script may print the command that pings it.
     """
     if not body:
         return None
@@ -277,16 +280,18 @@ def _masked(row: HeartbeatStateRow, body: str) -> str | None:
     return strip_controls(Redactor(spec).text(body))
 
 
-def record_deadlines(now: datetime, *, away: bool = False, every: bool = False) -> None:
+def record_deadlines(
+    now: datetime, *, web_absent: bool = False, all_heartbeats: bool = False
+) -> None:
     """Record deadlines that passed without a ping, and repeat states that have not changed for an
-    interval. ``away``: no web process runs, so no ping can arrive and no deadline passes.
-    ``every``: for all heartbeats, due or not.
+    interval. ``web_absent``: no web process runs, so no ping can arrive and no deadline passes.
+    ``all_heartbeats``: record also those that are not due.
     """
     _number_causes()
     due = HeartbeatStateRow.due_at <= now
     while True:
         with writing() as session:
-            chosen = HeartbeatStateRow.result_at.is_not(None) if every else due
+            chosen = HeartbeatStateRow.result_at.is_not(None) if all_heartbeats else due
             ids = session.scalars(
                 select(HeartbeatStateRow.monitor_id)
                 .join(MonitorRow, MonitorRow.id == HeartbeatStateRow.monitor_id)
@@ -298,16 +303,16 @@ def record_deadlines(now: datetime, *, away: bool = False, every: bool = False) 
             outcomes: list[Recorded] = []
             for heartbeat in watched.values():
                 fault_before = heartbeat.state.fault
-                if not away:
+                if not web_absent:
                     heartbeat.state = after_time(heartbeat.rules, heartbeat.state, now)
                 is_new = heartbeat.state.fault is not fault_before
-                outcomes += heartbeat.outcome(now, is_new=is_new, away=away)
+                outcomes += heartbeat.outcome(now, is_new=is_new, web_absent=web_absent)
                 heartbeat.store(session)
-                if away:
+                if web_absent:
                     interval = timedelta(seconds=heartbeat.monitor.interval)
                     heartbeat.row.due_at = now + interval
             record(outcomes, now)
-        if every or len(watched) < AT_ONCE:
+        if all_heartbeats or len(watched) < AT_ONCE:
             return
 
 
@@ -329,40 +334,42 @@ def watch_heartbeat(
 
 
 def change_heartbeat(
-    session: AnySession, monitor: MonitorRow, now: datetime, after: After | None = None
+    session: AnySession, monitor: MonitorRow, now: datetime, change: Change | None = None
 ) -> None:
-    """Store the state of a heartbeat ``after`` a change of its fields, or as it is when it is
-    paused. Ignores monitors of other kinds.
+    """Apply ``change`` to the state of a heartbeat whose fields have changed, and store it with its
+    next deadline. Ignores monitors of other kinds.
     """
     if not is_heartbeat(monitor.url):
         return
     session.flush()
     for heartbeat in _load(session, [monitor.id]).values():
-        if after is not None:
-            heartbeat.state = after(heartbeat.rules, heartbeat.state, now)
+        if change is not None:
+            heartbeat.state = change(heartbeat.rules, heartbeat.state, now)
         heartbeat.row.slug = heartbeat.monitor.slug  # type: ignore[attr-defined]
         heartbeat.store(session)
 
 
-def web_is_away(session: AnySession, now: datetime) -> bool:
-    """Whether no web process runs that could take pings. A sign from the future, written before the
-    clock was set back, counts as one of now.
+def is_web_absent(session: AnySession, now: datetime) -> bool:
+    """Whether no web process runs that could take pings. A sign of life from the future, written
+    before the clock was set back, counts as one of now.
     """
     at = session.scalar(_SIGNED_AT)
-    return at is not None and now - at > _AWAY_AFTER
+    return at is not None and now - at > _ABSENT_AFTER
 
 
 def sign_web(now: datetime) -> None:
-    """Store that a web process can take pings ``now``, and what was missed before it could."""
+    """Store that a web process can take pings ``now``, and end an absence of web processes."""
     with writing() as session:
         _end_absence(session, now)
         liveness.write(liveness.WEB, now)
 
 
 def _end_absence(session: AnySession, now: datetime) -> None:
-    """Add the time in which no web process could take pings, if it ends now, to all deadlines."""
+    """If no web process could take pings until now, add the time of their absence to all
+    deadlines.
+    """
     row = session.scalar(locked(SignOfLifeRow).where(SignOfLifeRow.name == liveness.WEB))
-    if row is not None and now - row.at > _AWAY_AFTER:
+    if row is not None and now - row.at > _ABSENT_AFTER:
         _add_absence(session, row.at, now)
         liveness.write(liveness.WEB, now)
 

@@ -20,7 +20,7 @@ from app.engine.recorder import assigned, evidence, gaps, outages, unreachable
 from app.engine.recorder.assigned import NO_PLACE, MonitorAssignments
 from app.engine.recorder.batch import STATE_COLUMNS, Family, MonitorInBatch, ResultBatch
 from app.engine.recorder.judging import carry_out, finish, judge, set_cause
-from app.engine.recorder.rows import cover_limit_s, judged_since, state_of
+from app.engine.recorder.rows import cover_limit_s, rejudged_from, state_of
 from app.engine.recorder.steady import Steady, steady_of
 from app.engine.schedule import Claim, Standing
 from app.judge.verdict import (
@@ -68,8 +68,8 @@ def record(
     """Record checks on request, by monitor id. Returns each result as recorded, or None if there is
     no such monitor.
 
-    Such a check counts like any other, but does not change the schedule. For a paused monitor, and
-    for one that is checked from other places alone, only the result is stored.
+    Such a check counts like any other, but does not change the schedule. If the monitor is paused,
+    or not checked from this place, only the result is stored.
     """
     claimed = [(Claim(id), outcome) for id, outcome in outcomes]
     return [result for result, _standing in _record(claimed, now, location, fenced=False)]
@@ -82,11 +82,11 @@ def record_claimed(
     location: str = "default",
     steady: Steady | None = None,
 ) -> list[Standing | None]:
-    """Record checks of the schedule. Returns each monitor's new standing, None for a dropped check.
+    """Record checks of the schedule. Returns each monitor's new standing; None for a dropped check.
 
-    A check is dropped if its owner has lost the shard, or if the monitor was paused, changed,
-    deleted or checked by another checker since the check was started. ``steady`` learns which
-    monitors need not be read at their next good check.
+    A check is dropped if its checker has lost the shard, or if the monitor was paused, changed,
+    deleted or checked by another checker since the check started. ``steady`` remembers the monitors
+    whose rows need not be read at their next good check.
     """
     if steady is not None:
         steady.start()
@@ -106,8 +106,8 @@ def _record(
         return []
     journal.assign_numbers([outcome.result for _claim, outcome in outcomes])
     place = journal.place_id(location)
-    # The person who asked for a check, or the agent that brought its result, did not open the
-    # incident.
+    # Otherwise the audit log would say that the incident was opened by the person who asked for the
+    # check, or by the agent that brought it.
     with acting_as(None), writing() as session:
         numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
         tokens = shards.locked(session, place, numbers)
@@ -129,7 +129,7 @@ def _record(
                 recorded[index] = result, monitors[claim.monitor_id].standing
         finish(batch)
         if not fenced:
-            # The owner of the shard must not go on with the state that it remembers.
+            # The owner of the shard must not use the state that it has cached.
             for monitor_id in ids & monitors.keys():
                 if monitors[monitor_id].assigned.is_assigned:
                     changes.note(session, monitor_id)
@@ -145,8 +145,8 @@ def _record(
 
 
 def _parents_first(outcomes: Sequence[tuple[Claim, Outcome]], family: Family) -> Iterable[int]:
-    """The indexes of these outcomes, parents before the monitors that are reached through them. So
-    a monitor does not wait for its parent if both are in the batch.
+    """The indexes of these outcomes, parents before their children. Otherwise a monitor would wait
+    for its parent although both are in the batch.
     """
     if not family.above:
         return range(len(outcomes))
@@ -157,15 +157,15 @@ def _parents_first(outcomes: Sequence[tuple[Claim, Outcome]], family: Family) ->
 def _stored_before(
     monitors: Mapping[int, MonitorInBatch], outcomes: Iterable[tuple[Claim, Outcome]], place: int
 ) -> set[tuple[int, int]]:
-    """The monitor and time (ms) of outcomes of which the place has a stored result already. Nearly
+    """The monitor and time (ms) of each outcome whose result the place has stored already. Nearly
     all outcomes are newer than the last check there, so nothing is read for them. A heartbeat has
     no place; its newest result counts as the last check.
     """
     times: set[tuple[int, int]] = set()
     for claim, outcome in outcomes:
         if (monitor := monitors.get(claim.monitor_id)) is not None:
-            at, here = to_ms(outcome.result.checked_at), monitor.assigned.this_place
-            last = monitor.newest if here is None else here["checked_at"]
+            at, assignment = to_ms(outcome.result.checked_at), monitor.assigned.this_place
+            last = monitor.newest if assignment is None else assignment["checked_at"]
             if last is None or at <= to_ms(last):
                 times.add((claim.monitor_id, at))
     return journal.stored(times, place)
@@ -213,7 +213,7 @@ def _monitor_of(row: Any, incident: Any, assignments: MonitorAssignments) -> Mon
     columns = {name: getattr(row, name) for name in STATE_COLUMNS}
     return MonitorInBatch(
         row, rules, situation, columns, assignments, newest,
-        judged_since=judged_since(row),
+        rejudged_from=rejudged_from(row),
         votes_from=max(restart for restart in restarts if restart is not None),
         opened_at=incident and incident.created_at, silent_from=silent_from,
     )  # fmt: skip
@@ -232,7 +232,7 @@ def _record_outcome(
     cover_s = _cover_s(monitor, conclusive=outcome.conclusive)
     batch.rows.append(journal.row_of(result, batch.place_id, cover_s))
     if result.assertions and monitor.assigned.is_answer(result.checked_at):
-        evidence.keep_asked(batch.session, result)
+        evidence.store_assertions(batch.session, result)
     if not row.paused:
         if fenced:
             monitor.assigned.mark_done(row.id, row.interval, result)
@@ -243,10 +243,10 @@ def _record_outcome(
 
 def _cover_s(monitor: MonitorInBatch, *, conclusive: bool) -> int:
     """The most seconds for which the result counts. 0 while the monitor is paused, and in a place
-    from which it is not checked (a check on request, before its places changed).
+    that does not check it (after its places changed, or for a check on request).
 
-    A result of a monitor without places counts only at its time, because no next check ends it. A
-    heartbeat has no places, and needs none.
+    The result of a monitor without places counts only at its time, because no next check ends its
+    cover. A heartbeat has no places, and needs none.
     """
     if monitor.row.paused or not monitor.assigned.has_vote:
         return 0
@@ -255,8 +255,8 @@ def _cover_s(monitor: MonitorInBatch, *, conclusive: bool) -> int:
 
 
 def _with_place(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> Outcome:
-    """The outcome with its monitor and place, which agents and probers do not know by themselves,
-    and a time that no other result of the monitor has in this place.
+    """The outcome with its monitor and place, which the prober does not always set, and with a time
+    that no other result of the monitor has in this place.
     """
     at = from_ms(_free_ms(batch, monitor.row.id, to_ms(outcome.result.checked_at)))
     result = replace(
@@ -294,11 +294,11 @@ def rules_of(monitor: Any, places: Mapping[int, datetime]) -> Rules:
 
 def judge_votes_again(session: AnySession, row: MonitorRow, now: datetime) -> None:
     """Judge the newest results of a monitor's places again after its rule or places have changed:
-    set its status, and end its incident, by the present rule and places. The places that it lost
-    have no vote any more, and the new ones have none yet. Inside ``writing()``.
+    set its status, and end its incident, by the present rule and places. A place that it lost has
+    no vote any more; a new one has none yet. Inside ``writing()``.
 
-    Its next check may be an hour away, and until then it would be down because of a place that does
-    not check it any more.
+    The next check may be an hour away. Until then, the monitor would be down because of a place
+    that no longer checks it.
     """
     if row.paused:
         return
@@ -313,7 +313,7 @@ def judge_votes_again(session: AnySession, row: MonitorRow, now: datetime) -> No
     if decision.effect is Effect.END and silent_failures(
         monitor.rules, votes, state_before.down_since, now
     ):
-        return  # a place that saw the failure is silent: the next check says so as it ends it
+        return  # a place that saw the failure is silent: the next check ends the incident so
     monitor.set_state(decision.situation.state)
     unconfirmed_at = monitor.columns["unconfirmed_at"]
     if decision.recheck or decision.unconfirmed:

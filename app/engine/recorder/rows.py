@@ -1,5 +1,5 @@
-"""The rows of a monitor's state and of its incidents: lock, read and change them, and convert state
-rows to ``State`` and back.
+"""Lock, read and change the rows of a monitor's state and of its incidents, and convert state rows
+to ``State`` and back.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def last_end(session: AnySession, monitor_id: int) -> datetime | None:
 
 
 def state_of(row: Any, incident: Any) -> State:
-    """``row`` has the columns of MonitorStateRow. ``incident`` has ``started_at``, ``down_since``,
-    ``severity`` and ``by_hand`` of the open incident; it is None, or all of them are, without one.
+    """The state in a row with the columns of MonitorStateRow. ``incident`` has ``started_at``,
+    ``down_since``, ``severity`` and ``by_hand`` of the open incident. Without an open incident, it
+    is None, or all four are.
     """
     is_slow = incident is not None and incident.severity == IncidentSeverity.DEGRADED
     started = incident and (incident.down_since or incident.started_at)
@@ -76,17 +77,18 @@ def cover_limit_s(monitor: Any) -> int:
     return cover_limit_ms(monitor.interval, monitor.timeout) // 1000
 
 
-def judged_since(monitor: Any) -> datetime:
-    """Since when the monitor has its present rule, target and places. ``monitor`` has
-    ``created_at`` and, of its state, ``judged_since``.
+def rejudged_from(monitor: Any) -> datetime:
+    """The time from which results may be judged again: since then, the monitor has had its present
+    places and ``FIELDS_THAT_END_REJUDGING``. ``monitor`` has ``created_at`` and, of its state,
+    ``judged_since``.
     """
     since: datetime = monitor.judged_since or monitor.created_at
     return since
 
 
 def last_pause(monitor: Any) -> tuple[datetime, datetime] | None:
-    """When a monitor's last pause began and ended, ``FAR_FUTURE`` while it lasts; None if none is
-    stored. ``monitor`` has ``paused``, ``created_at`` and, of its state, ``paused_at`` and
+    """When a monitor's last pause began and ended (``FAR_FUTURE`` while it lasts); None if it was
+    never paused. ``monitor`` has ``paused``, ``created_at`` and, of its state, ``paused_at`` and
     ``resumed_at``.
     """
     if not monitor.paused and monitor.resumed_at is None:
@@ -99,7 +101,7 @@ def last_pause(monitor: Any) -> tuple[datetime, datetime] | None:
 
 
 def repeat_pause() -> timedelta:
-    """The pause before a check is repeated."""
+    """The time before a check is repeated: CONFIRM_SECONDS."""
     settings: Settings = current_app.extensions["wakeful.settings"]
     return timedelta(seconds=settings.confirm_seconds)
 
@@ -123,7 +125,7 @@ def reset_confirmation(session: AnySession, row: MonitorStateRow) -> None:
 
 
 def in_whole_seconds(moment: datetime) -> datetime:
-    """Round down to whole seconds, so that times of incidents survive a round trip of the API."""
+    """Round down to whole seconds: the API shows the times of incidents so."""
     return moment.replace(microsecond=0)
 
 
@@ -134,17 +136,19 @@ def remark(incident: IncidentRow, sentence: str) -> None:
 
 
 def remark_at(incident: IncidentRow, sentence: str, at: datetime) -> None:
-    """Add a sentence by Wakeful to the comment at a moment, where the timeline shows it."""
+    """Add a sentence by Wakeful to an incident's comment, with the time at which the timeline shows
+    it.
+    """
     entry = comments.add(None, sentence, AUTHOR, at)
     comment = (incident.comment or "")[: MAX_COMMENT - len(entry) - 2]
     incident.comment = comments.add(comment, sentence, AUTHOR, at)
 
 
-def end(incident: IncidentRow, at: datetime, now: datetime, ending: Ending) -> datetime:
+def end_incident(incident: IncidentRow, at: datetime, now: datetime, ending: Ending) -> datetime:
     """End an incident at ``at``; returns its end in whole seconds.
 
-    Its times stay in the order that the forms require: an acknowledgement after the first good
-    check, or from a clock that was ahead, moves to the end.
+    The forms require that an acknowledgement is not after the end. One that came after the first
+    good check, or from a clock that was ahead, is moved to the end.
     """
     ended = incident.ended_at = max(in_whole_seconds(at), incident.started_at)
     incident.ending = ending

@@ -1,14 +1,14 @@
 """Good results that change nothing: recorded in batches, without reading or writing a state.
 
 A monitor is steady while one place checks it, its checks are good, and nothing is open or being
-confirmed. The owner of its shard then keeps in memory what recording needs, and a good result is
-one row of the next batch. Everything else goes through ``results``, which reads the monitor's rows.
-Rows tell which monitors are steady: those that the checker reads when it takes a shard or a monitor
-has changed, and those that ``results`` has read and written.
+confirmed. The owner of its shard then caches the columns that recording needs, and a good result is
+one row of the next batch. All other results go through ``results``, which reads the monitor's rows.
+A monitor is found to be steady by its rows: by those that the checker reads when it takes a shard
+or when the monitor has changed, and by those that ``results`` has read and written.
 
-The memory of a monitor is valid as long as the shard's token is, and nobody has changed the
-monitor: each change is noted in the change feed. The transaction that writes a batch asks for both.
-A check that began before a change is given back, to be recorded with the rows as they are now.
+The cached columns are valid while the shard's token is, and until the monitor is changed, which the
+change feed shows. The transaction that writes a batch checks both. A result whose monitor was
+changed since is given back, and goes through ``results``.
 
 States and assignments are brought up to date every ``SAVED_SECONDS``, and when the checker ends.
 Code that needs the newest check meanwhile asks ``app/db/latest.py``.
@@ -39,8 +39,8 @@ BATCH_SECONDS = 3.0  # between two writes of results; a kill loses the results o
 EVIDENCE_SECONDS = 10.0
 # How old the rows of states and assignments may be; twice that if somebody has them locked.
 SAVED_SECONDS = 60.0
-# Results of all sorts that are kept in memory while the database is unavailable. Then no check
-# starts.
+# Results of all kinds that may wait in memory while the database is unavailable. With so many, no
+# check starts.
 MAX_WAITING_RESULTS = 10_000
 
 Finished = tuple[Claim, Outcome]
@@ -48,9 +48,10 @@ Finished = tuple[Claim, Outcome]
 
 @dataclass(slots=True)
 class SteadyMonitor:
-    """A steady monitor, with the columns that ``MaintenanceTimes`` reads. ``notified``: people were
-    notified that its certificate expires. ``saved``: its rows are up to date. ``left_steady``: a
-    check has changed something; that check is recorded after the results that still wait.
+    """The cached columns of a steady monitor, with those that ``MaintenanceTimes`` reads.
+    ``notified``: people were notified that its certificate expires. ``saved``: its rows are up to
+    date. ``left_steady``: a check has changed something; it and all later ones go through
+    ``results``, after the results that still wait.
     """
 
     id: int
@@ -91,11 +92,11 @@ def steady_of(
     standing: Standing | None,
     columns: Mapping[str, Any],
 ) -> SteadyMonitor | None:
-    """The memory of a monitor that no other place checks, if its next good check changes nothing;
-    None for any other.
+    """The columns to cache of a monitor that no other place checks; None if its next good check may
+    change something.
 
     ``standing``: of this place. ``columns``: those of its state row. A gap before the next check
-    does not matter: only failures and incidents note it.
+    does not matter: it is noted only in incidents, and drops only failures.
     """
     if standing is None or monitor.paused or state.checked_at is None:
         return None
@@ -104,7 +105,7 @@ def steady_of(
     if standing.scheduled_at is None or standing.is_awaited:
         return None  # a request is one more check for the same scheduled time
     fingerprint = columns["ssl_fingerprint"]
-    notified = fingerprint and alerting.alerted(columns["alerted_certificates"], fingerprint)
+    notified = fingerprint and alerting.was_alerted(columns["alerted_certificates"], fingerprint)
     return SteadyMonitor(
         monitor.id, monitor.tags, monitor.maintenance_start_at, monitor.maintenance_end_at,
         claim.shard, claim.token, standing.generation, monitor.interval, standing.scheduled_at,
@@ -114,7 +115,7 @@ def steady_of(
 
 
 def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMonitor | None:
-    """The memory that ``steady_of`` makes of a monitor's rows and its newest result."""
+    """``steady_of`` for the rows of a monitor that the checker has just read."""
     row = read.row
     if row.elsewhere or row.verdict_here != Verdict.UP or row.failures_here:
         return None  # the next good check must write the place's row
@@ -131,7 +132,7 @@ class Steady:
         self._monitors: dict[int, SteadyMonitor] = {}
         self._waiting: list[Finished] = []
         self._good: dict[int, Any] = {}  # evidence of results that are written
-        self._good_at = float("-inf")  # when it is to be stored (monotonic)
+        self._good_at = float("-inf")  # when that evidence is to be stored (monotonic)
         self._newest_change: int | None = None  # the number of the newest change that was followed
         self._written_at = float("-inf")  # monotonic
         self._save_at = time.monotonic() + SAVED_SECONDS
@@ -140,8 +141,8 @@ class Steady:
     # --- the steady monitors
 
     def start(self) -> None:
-        """Call this before reading the rows that you pass to ``remember``: changes until now are in
-        those rows, and need not be followed later.
+        """Must be called before the rows are read that are passed to ``remember``: they contain the
+        changes until now, which are not followed later.
         """
         if self._newest_change is None:
             self._newest_change = changes.newest()
@@ -150,14 +151,14 @@ class Steady:
             db.session.rollback()
 
     def remember(self, monitor_id: int, monitor: SteadyMonitor | None) -> None:
-        """Remember a monitor; forget it if it is not steady (None)."""
+        """Cache a steady monitor. None: it is not steady, and is dropped."""
         if monitor is None:
             self._monitors.pop(monitor_id, None)
         else:
             self._monitors[monitor_id] = monitor
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
-        """Forget the monitors of all other shards."""
+        """Drop the monitors of all other shards."""
         for id in list(self._monitors):
             if not self._is_valid(id, tokens):
                 del self._monitors[id]
@@ -190,7 +191,7 @@ class Steady:
         result = outcome.result
         at = to_ms(result.checked_at)
         scheduled_at = last_scheduled(claim.monitor_id, monitor.interval, result.checked_at)
-        if scheduled_at == monitor.scheduled_at:  # by a check that counted as lost and came back
+        if scheduled_at == monitor.scheduled_at:  # its check counted as lost, and another was made
             return monitor.standing(result.checked_at)
         if scheduled_at < monitor.scheduled_at or at <= monitor.checked_ms:
             return None
@@ -206,7 +207,7 @@ class Steady:
         return waiting
 
     def drop_oldest(self) -> None:
-        """Drop the oldest waiting results beyond the most that are kept."""
+        """Drop the oldest waiting results, if there are more than ``MAX_WAITING_RESULTS``."""
         del self._waiting[: max(0, len(self._waiting) - MAX_WAITING_RESULTS)]
 
     # --- writing
@@ -231,11 +232,10 @@ class Steady:
 
     def save(self, *, all: bool = False) -> None:
         """Store the evidence of good checks, and bring the rows of states and assignments up to
-        date, a part of them at each call.
+        date: a part of them at each call, or ``all``.
 
-        A transaction of its own. In that of ``write`` it could deadlock: it would wait for a
-        process that has locked a state, which waits at commit for the end of ``write``
-        (``Lock.CHANGES``).
+        Its transaction is not the one of ``write``: that would deadlock with a process that has
+        locked a state, and that waits at its commit for the end of ``write`` (``Lock.CHANGES``).
         """
         clock = time.monotonic()
         saved = self._next_to_save(clock, all=all)
@@ -247,8 +247,8 @@ class Steady:
             tokens = shards.locked(session, place, {monitor.shard for monitor in monitors})
             self._follow(session)
             good = {id: check for id, check in self._good.items() if self._is_valid(id, tokens)}
-            # Neither checks nor a stop may wait: what is locked is saved the next time, or is read
-            # from the results.
+            # Neither checks nor a stop may wait. A locked state is saved the next time; until then
+            # readers find its newest check in the results.
             free = latest.lock_free_states(
                 session, [id for id in saved if self._is_valid(id, tokens)]
             )
@@ -260,14 +260,18 @@ class Steady:
             self._monitors[id].saved = True
 
     def _evidence_is_due(self, clock: float) -> bool:
-        """Whether to store the evidence now: the failure of a monitor is compared with it."""
+        """Whether to store the evidence now: it is time, or one of its monitors has left steady, so
+        that its failure may be compared with the evidence.
+        """
         steady = (self._monitors.get(id) for id in self._good)
         return clock >= self._good_at or any(
             monitor is None or monitor.left_steady for monitor in steady
         )
 
     def _next_to_save(self, clock: float, *, all: bool) -> list[int]:
-        """The monitors whose states are stored now: each in turn, in the order of their rows."""
+        """The monitors whose states are stored at this call, in the order of their rows. A round
+        over all unsaved monitors starts every ``SAVED_SECONDS``.
+        """
         if all or clock >= self._save_at:
             self._save_at = clock + SAVED_SECONDS
             unsaved = (id for id, monitor in self._monitors.items() if not monitor.saved)
@@ -282,8 +286,8 @@ class Steady:
         return monitor is not None and tokens.get(monitor.shard) == monitor.token
 
     def _follow(self, session: AnySession) -> None:
-        """Forget the monitors that have changed; all of them, if changes are missing, as
-        after the restore of a backup.
+        """Drop the monitors that have changed; all of them, if the feed lacks changes, as after the
+        restore of a backup.
         """
         changed = changes.following(session, self._newest_change or 0)
         if changed is None:
@@ -313,7 +317,7 @@ class Steady:
             row["maintenance"] = windows.covers(monitor, outcome.result.checked_at)
             rows.append(row)
             if outcome.evidence is not None:
-                # Agents and probers do not know their place by themselves.
+                # Not every kind of check sets its place.
                 result = replace(outcome.result, location=self._location)
                 self._good[claim.monitor_id] = evidence.check_of(replace(outcome, result=result))
         journal.keep(rows)

@@ -1,10 +1,11 @@
-"""Monitors that are reached through others, their parents (decision 20), in a batch of results: the
-state of the parents for the judge, and the effect of a state on parents and children.
+"""Dependencies in a batch of results (decision 20): the state of a monitor's parents for the judge,
+and the effect of its new state on its parents and children. A parent is a monitor that another one
+is reached through.
 
-A monitor that begins to fail asks its parents for a check, and no incident opens before they have
-answered. The parents' states are locked with that of the monitor, so no incident opens while a
-parent is being recorded as down. A crash loses none of this: the request is a time in the parents'
-assignments, and the monitor's state has the time since which it waits.
+When a monitor begins to fail, its parents are asked for a check, and no incident opens before they
+have been checked. The parents' states are locked with that of the monitor, so no incident opens
+while a parent is being recorded as down. A crash loses none of this: the request is stored in the
+parents' assignments, and its time in the monitor's state.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ from app.judge.verdict import (
 from app.records import Cause, IncidentSeverity, Verdict
 
 BEHIND = N_("Unreachable: %(parent)s, which it is reached through, is down.")
-# How long a parent may take to answer, besides its own time limit: an agent must read the request,
-# and bring its result. Then the monitor is judged without it.
+# A parent must be checked within its own time limit and these seconds, because an agent must read
+# the request and bring the result. After that, the monitor is judged without it.
 ANSWER_SECONDS = 10.0
 _WAITING = select(MonitorStateRow.monitor_id).where(
     MonitorStateRow.monitor_id.in_(bindparam("ids", expanding=True)),
@@ -63,10 +64,10 @@ _NEWEST_FAILURE = (
 
 
 def lock_family(session: AnySession, ids: Collection[int]) -> Family:
-    """Lock the states of these monitors and of their family, in one order with all others."""
+    """Lock the states of these monitors and of their family, in the order of ``lock_states``."""
     above, below = dependencies.above(session, ids), dependencies.below(session, ids)
-    far = {id for ids in below.values() for id in ids}
-    waiting = set(dependencies.among(session, _WAITING, far))
+    children = {id for ids in below.values() for id in ids}
+    waiting = set(dependencies.among(session, _WAITING, children))
     waits = {id: ids & waiting for id, ids in below.items() if ids & waiting}
     family = Family(above, waits, {id for id, ids in below.items() if ids})
     lock_states(session, {*ids, *family.ids})
@@ -95,8 +96,8 @@ def parents_of(batch: ResultBatch, monitor: MonitorInBatch) -> Parents:
 
 
 def _was_interrupted(monitor: MonitorInBatch, now: datetime) -> bool:
-    """Whether the monitor was not repeated for so long that nothing was checked: the request to its
-    parents is too old to be carried out.
+    """Whether nothing was checked for so long, as after a stop of the service, that the request to
+    the monitor's parents is too old to be carried out.
     """
     longest = REQUEST_LASTS + repeat_pause() + timedelta(seconds=monitor.row.timeout)
     checked_at = monitor.state.checked_at
@@ -116,8 +117,8 @@ def _watched(batch: ResultBatch, monitor: MonitorInBatch) -> list[MonitorInBatch
 
 
 def _is_awaited(parent: MonitorInBatch, asked_at: datetime | None, now: datetime) -> bool:
-    """Whether a check of the parent is still to come that began after it was asked for. A place
-    that is silent is not waited for, and nor is a heartbeat, which cannot be asked.
+    """Whether the monitor waits for a check of the parent that starts after the request. It does
+    not wait for silent places, nor for a heartbeat, which cannot be asked.
     """
     if asked_at is not None:
         in_time = now - asked_at <= timedelta(seconds=parent.row.timeout + ANSWER_SECONDS)
@@ -155,11 +156,11 @@ def _good_since(session: AnySession, ids: Sequence[int], now: datetime) -> datet
 def update_family(
     batch: ResultBatch, monitor: MonitorInBatch, previous: State, at: datetime
 ) -> None:
-    """Write what the new state of a monitor means for its parents and for those behind it.
-    ``previous``: its state before. ``at``: the start of the check that led to the new one.
+    """Apply a monitor's new state to its parents and children. ``previous``: its state before.
+    ``at``: the start of the check that led to the new one.
     """
-    after, columns = monitor.state, monitor.columns
-    if after.failing_since is None:
+    state, columns = monitor.state, monitor.columns
+    if state.failing_since is None:
         columns["parents_asked_at"] = None
     elif monitor.row.id in batch.family.above:
         if previous.failing_since is None or columns["parents_asked_at"] is None:
@@ -168,11 +169,11 @@ def update_family(
         if not monitor.assigned.is_assigned:
             again = batch.now + repeat_pause()
             _judge_heartbeats_again(batch.session, [monitor.row.id], again)
-    if after.behind != previous.behind:
+    if state.behind != previous.behind:
         _note_span(batch, monitor, previous, at)
     if batch.windows.covers(monitor.row, batch.now):
-        return  # it hides nothing
-    if is_failing(after):
+        return  # no child is behind a monitor in maintenance
+    if is_failing(state):
         if not is_failing(previous):
             _hide(batch, monitor)
     else:
@@ -182,7 +183,7 @@ def update_family(
 
 
 def _hide(batch: ResultBatch, parent: MonitorInBatch) -> None:
-    """Let those that wait for the answer of a parent be behind it, because it fails."""
+    """Put the children that wait for a check of this parent behind it, because it fails."""
     root = parent.state.behind or parent.row.id
     for id in sorted(batch.family.waiting.get(parent.row.id, ())):
         child = batch.monitors.get(id)
@@ -201,7 +202,9 @@ def _hide(batch: ResultBatch, parent: MonitorInBatch) -> None:
 
 
 def _judge_waiting(batch: ResultBatch, parent: MonitorInBatch, at: datetime) -> None:
-    """Check those at once that wait for this answer alone: their failure is confirmed."""
+    """Check the children at once that wait only for this check of the parent, because their own
+    failure is confirmed.
+    """
     children = (batch.monitors.get(id) for id in batch.family.waiting.get(parent.row.id, ()))
     ids = [
         child.row.id
@@ -226,18 +229,19 @@ def set_cause(batch: ResultBatch, monitor: MonitorInBatch) -> bool:
 
 
 def _note_span(batch: ResultBatch, monitor: MonitorInBatch, previous: State, at: datetime) -> None:
-    session, id, after = batch.session, monitor.row.id, monitor.state
-    since = previous.failing_since or after.failing_since or at
+    """Store the time at which a monitor begins or ceases to be behind a parent."""
+    session, id, state = batch.session, monitor.row.id, monitor.state
+    since = previous.failing_since or state.failing_since or at
     if previous.behind is not None:
         end_span(session, id, since)
-    if after.behind is not None:
-        session.add(UnreachableRow(monitor_id=id, parent_id=after.behind, started_at=since))
+    if state.behind is not None:
+        session.add(UnreachableRow(monitor_id=id, parent_id=state.behind, started_at=since))
         session.flush()
     batch.sum_again.append((id, since))
 
 
 def end_span(session: AnySession, monitor_id: int, at: datetime) -> None:
-    """End the time in which a monitor is unreachable."""
+    """End the stored time in which a monitor is unreachable."""
     row = UnreachableRow
     is_open = row.monitor_id == monitor_id, row.ended_at.is_(None)
     for span in session.scalars(select(row).where(*is_open)):
@@ -246,8 +250,8 @@ def end_span(session: AnySession, monitor_id: int, at: datetime) -> None:
 
 
 def detach(session: AnySession, state: MonitorStateRow, now: datetime) -> None:
-    """Let a monitor be behind no other any more, because a person has changed it. Until its next
-    check, it shows the cause of its own newest failure.
+    """End the unreachable time of a monitor without a check: a person has changed it or its parent,
+    or its places are silent. Until its next check, it shows the cause of its own newest failure.
     """
     if state.behind_id is not None:
         state.behind_id = None
@@ -256,11 +260,11 @@ def detach(session: AnySession, state: MonitorStateRow, now: datetime) -> None:
         state.cause_code, state.cause = failure or (None, None)
 
 
-# --- Those that are behind a monitor
+# --- The monitors behind a parent
 
 
 def check_children(session: AnySession, parent_id: int, now: datetime) -> None:
-    """Check those that are behind a monitor at once, because it hides them no more. They stay
+    """Check the monitors behind a parent at once, because it does not fail any more. They stay
     unreachable until then.
     """
     row = UnreachableRow
@@ -269,14 +273,14 @@ def check_children(session: AnySession, parent_id: int, now: datetime) -> None:
 
 
 def check_again(session: AnySession, ids: Collection[int], now: datetime) -> None:
-    """Judge these monitors again at once."""
+    """Ask for checks of these monitors now; those that are heartbeats are judged again."""
     if ids:
         ask_places(session, ids, now)
         _judge_heartbeats_again(session, ids, now)
 
 
 def ask_places(session: AnySession, ids: Collection[int], now: datetime) -> datetime:
-    """Ask all places of these monitors for a check; returns the time that is stored."""
+    """Ask all places of these monitors for a check; returns the stored time of the request."""
     asked_at = from_ms(to_ms(now))
     session.execute(
         updating(AssignmentRow).where(AssignmentRow.monitor_id.in_(ids)).values(asked_at=asked_at)
@@ -287,7 +291,7 @@ def ask_places(session: AnySession, ids: Collection[int], now: datetime) -> date
 
 
 def _judge_heartbeats_again(session: AnySession, ids: Iterable[int], at: datetime) -> None:
-    """Let the state of these heartbeats be recorded again at ``at``, as a check would."""
+    """Record the state of these heartbeats again at ``at``, as a check of other monitors would."""
     row = HeartbeatStateRow
     of_these = row.monitor_id.in_(list(ids))
     if rows_changed(session, updating(row).where(of_these).values(due_at=at)):
@@ -295,21 +299,21 @@ def _judge_heartbeats_again(session: AnySession, ids: Iterable[int], at: datetim
 
 
 def forget_parent(session: AnySession, parent_id: int, now: datetime) -> None:
-    """Take a monitor that is deleted out of those that others are behind."""
+    """Before a monitor is deleted: check its children, and put none behind it any more."""
     check_children(session, parent_id, now)
     behind = select(MonitorStateRow).where(MonitorStateRow.behind_id == parent_id)
     for row in session.scalars(behind):
         detach(session, row, now)
 
 
-# --- Their outages, for results that come late
+# --- The outages of parents, for late results
 
 
 def outages_above(
     session: AnySession, above: Mapping[int, Collection[int]], since: datetime
 ) -> dict[int, list[tuple[int, TimeSpan]]]:
-    """The outages of all that each of these monitors is reached through, each with its id, that
-    lasted at ``since`` or later.
+    """The outages of the parents of each monitor (``above``) that lasted at ``since`` or later,
+    each with the id of the parent.
     """
     wanted = {parent for parents in above.values() for parent in parents}
     if not wanted:

@@ -198,7 +198,7 @@ class ResultIntake:
                 _results(result for result, is_late in part if is_late),
                 self._now,
                 location=self._place.name,
-                judged=_results(result for result, is_late in part if not is_late),
+                in_time=_results(result for result, is_late in part if not is_late),
             )
 
         unrecorded = {id(result) for result, is_late in self._record_apart(record, late) if is_late}
