@@ -150,7 +150,7 @@ def _source(row: ContactRow) -> Source:
 
 def hours_of(row: Any) -> QuietHours | None:
     """The quiet hours of a monitor or of a contact."""
-    return quiet_hours.of(row.quiet_start, row.quiet_end, row.quiet_zone)
+    return quiet_hours.from_fields(row.quiet_start, row.quiet_end, row.quiet_zone)
 
 
 # --- What cannot be read --------------------------------------------------------------------------

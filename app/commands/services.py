@@ -96,7 +96,7 @@ def _sms(subject: Subject) -> Statements:
         return
     provider = sms.parse(settings.sms_url)
     login = b64encode(f"{provider.user}:{provider.password}".encode()).decode()
-    url = f"{provider.api}{ACCOUNT[provider.kind].format(user=provider.user)}"
+    url = f"{provider.api}{ACCOUNT[provider.service].format(user=provider.user)}"
     yield _asked(settings, url, {"Authorization": "Basic " + login})
 
 

@@ -480,7 +480,7 @@ class Zone(Text, SelectFieldBase):
         if self.none:
             yield _("Default"), [Choice("", _(self.none), not current, {})]
         if current and current not in self.choices:
-            yield _(zones.ELSEWHERE), [Choice(current, current.replace("_", " "), True, {})]
+            yield _(zones.OTHER_REGION), [Choice(current, current.replace("_", " "), True, {})]
         for region, names in zones.by_region().items():
             yield region, [Choice(name, zones.city_of(name), name == current, {}) for name in names]
 

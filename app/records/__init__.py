@@ -2,8 +2,7 @@
 
 Nothing here imports Flask or SQLAlchemy, or reads the clock. Times are aware ``datetime`` in UTC;
 names of durations end with their unit. Forms, API, OpenAPI document and templates read the choices
-and limits of the API from here, and nowhere else. The fields of a record have here the order that
-they have in its JSON.
+and limits of the API from here. The order of a record's fields is the order in its JSON.
 
     from app.records import Monitor    # every name may be imported from the package
 """

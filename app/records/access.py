@@ -19,7 +19,7 @@ MAX_PASSKEYS = 20  # of a person
 class Scope(StrEnum):
     """The rights of a key. Each includes the rights of those before it."""
 
-    PING = "ping"  # call heartbeats by their slugs, and nothing of the API
+    PING = "ping"  # call heartbeats by their slugs; no right to use the API
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
@@ -34,7 +34,7 @@ class Role(StrEnum):
 
     @property
     def scope(self) -> Scope:
-        """The widest scope of a key of such a person."""
+        """The widest scope that a key of a person with this role can have."""
         return {Role.ADMIN: Scope.ADMIN, Role.EDITOR: Scope.WRITE}.get(self, Scope.READ)
 
 
@@ -103,8 +103,8 @@ class Passkey:
 
 @dataclass(frozen=True, slots=True)
 class SecondFactor:
-    """The second factors of a person. ``app_at``: when the authenticator app was added; None
-    without one. ``app_unreadable``: its secret cannot be read, so every code of it is refused.
+    """The second factors of a person. ``app_at``: when the authenticator app was added; None if
+    there is none. ``app_unreadable``: its secret cannot be read, so each of its codes is refused.
     """
 
     app_at: datetime | None = None
@@ -119,8 +119,8 @@ class SecondFactor:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The origin of a request. ``device``: the token in its cookie, if it has one. ``host``: the
-    host name of this server in the request.
+    """The origin of a request. ``device``: the token in the cookie of a browser that has logged in
+    before. ``host``: the host name of this server in the request.
     """
 
     address: str | None = None
@@ -147,7 +147,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """Somebody who may make an account with this role, until the link expires."""
+    """The right to make an account with this role, until the link expires."""
 
     id: int
     email: str
@@ -159,7 +159,8 @@ class Invitation:
 @dataclass(frozen=True, slots=True)
 class WallLink:
     """A link that shows the wall without an account; its token is not stored. ``tag``: the wall
-    shows only the monitors with it. ``server``: the name of a remote server, if there are several.
+    shows only the monitors with this tag. ``server``: the name of a remote server, if there are
+    several.
     """
 
     id: int

@@ -63,8 +63,8 @@ class DeliveryStatus(StrEnum):
 
 
 # The reason of a delivery that was given up without an attempt begins with this: the message is
-# lost, although the channel may work. This and the two reasons below are stored in English and
-# compared, so they must never change.
+# lost, although the channel may work. This and the two reasons below are stored in English, and
+# code compares with them, so they must never change.
 NOT_SENT = N_("Not sent") + ": "
 # Reasons of deliveries on hold:
 QUIET_HOURS = N_("quiet hours")  # it waits, or waited, for their end

@@ -54,8 +54,8 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts, and from which address. Each line stores the ``name``, so that it still names the
-    actor after the person or the key is deleted.
+    """Who acts, and from which address. Each line stores the ``name``: it must still name the actor
+    after the person or the key is deleted.
     """
 
     kind: ActorKind
@@ -108,7 +108,7 @@ class AuditQuery:
 @dataclass(frozen=True, slots=True)
 class AuditPage:
     """``older``: ``AuditQuery.before`` of the next page; None on the last page. ``searched_until``:
-    the search stopped at this time; older lines were not searched.
+    the time at which the search stopped; older lines were not searched.
     """
 
     lines: Sequence[AuditLine]

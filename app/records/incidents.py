@@ -110,7 +110,7 @@ class Incident:
     evidence: Mapping[str, Any] | None = None
     # additions to the base API
     severity: Annotated[str, IncidentSeverity] = IncidentSeverity.DOWN
-    # When a degraded incident became down; None for any other
+    # When an incident that began as degraded became down; None for any other
     down_since: datetime | None = None
     acknowledged_by: str | None = None
     by_hand: bool = False
@@ -139,9 +139,9 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
-    """The incident list's parameters, validated. ``brief`` may leave out ``evidence``, which is
-    long, what only the page of an incident shows, and ``affected`` of incidents that have ended.
-    ``bound_tag``: the tag of a key that is bound to one; it filters too. ``counted``: whether
+    """The incident list's parameters, validated. ``brief`` may leave out ``evidence`` (which is
+    long), other fields that only the page of an incident shows, and ``affected`` of incidents that
+    have ended. ``bound_tag``: the tag that a key is bound to; it filters too. ``counted``: whether
     ``total`` must be right. Counting reads each incident, and not every list shows the number.
     """
 

@@ -76,8 +76,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PlaceSeen:
-    """A place of a monitor: its last check, the result while that counts as a vote, and the
-    response times of 24 hours, in ms.
+    """A place of a monitor: its last check, the result of that check while it counts as a vote, and
+    the response times of 24 hours, in ms.
     """
 
     id: Id
@@ -90,7 +90,7 @@ class PlaceSeen:
     response_time: int | None = None
     cause_code: str | None = None
     cause: str | None = None
-    checks: int = 0  # of 24 hours
+    checks: int = 0  # in 24 hours
     average: int | None = None
     slowest: int | None = None
 

@@ -166,7 +166,7 @@ class Monitor:
     A client can write the fields that ``app/forms/monitor.py`` has. Header values, alert values and
     ``request_body`` are not masked here: ``mask`` them before you show them. The password is not
     here. ``uptime``: percent for each of ``UPTIME_RANGES``; None without data. ``response_time`` is
-    in ms. Fields that a remote server with the base API alone may lack have defaults.
+    in ms. Fields that a remote server with only the base API may lack have defaults.
     """
 
     id: Id
@@ -187,7 +187,7 @@ class Monitor:
     maintenance_end_at: datetime | None = None
     alerts: Annotated[tuple[Pair, ...], Mark.SECRET, Mark.ALERTS] = ()
     # additions to the base API, optional on write
-    check_every: int | None = None  # seconds between checks; None: as ``interval`` says
+    check_every: int | None = None  # seconds between checks; None: ``interval`` has them
     timeout: int = DEFAULT_TIMEOUT  # seconds
     accepted_statuses: str = DEFAULT_ACCEPTED_STATUSES
     follow_redirects: bool = True
@@ -196,7 +196,7 @@ class Monitor:
     slow_alert_after: int | None = None  # minutes; None or 0: slowness opens no incident
     confirmations: int = DEFAULT_CONFIRMATIONS
     tags: tuple[str, ...] = ()
-    # Plain text. None: a list does not load it
+    # Plain text. None in lists, which do not load it
     notes: Annotated[str | None, Mark.PROMISED, Mark.OMIT_EMPTY] = None
     remind_after: int | None = None  # minutes between reminders while unacknowledged
     quiet_start: ClockTime | None = None  # with ``quiet_end``: alerts wait until then
@@ -250,7 +250,7 @@ class Monitor:
 
     @property
     def true_interval(self) -> int:
-        """The seconds between its checks. ``interval`` has the nearest value of the base API."""
+        """The seconds between its checks. ``interval`` is the nearest value of the base API."""
         return self.check_every or self.interval
 
     @property
@@ -287,9 +287,9 @@ class MonitorQuery:
     """The monitor list's parameters, validated.
 
     Filters beyond the base API: ``state``, ``tag``, ``location`` (a place's name), ``depends_on``
-    (the id of a monitor that they are directly reached through), ``bound_tag`` (the tag of a key
-    that is bound to one), and ``ids`` (the matches of an earlier search). ``exact``: leave out of
-    the state ``down`` the monitors whose failure is not confirmed.
+    (the id of a monitor on which they directly depend), ``bound_tag`` (the tag that a key is bound
+    to), and ``ids`` (the matches of an earlier search). ``exact``: leave out of the state ``down``
+    the monitors whose failure is not confirmed.
 
     Other parameters choose what is read of each monitor, because figures are expensive: the ranges
     of ``uptime`` (a remote server sends them all), and whether ``hours`` are added, if the store

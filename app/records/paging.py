@@ -22,8 +22,8 @@ DEFAULT_PAGE_SIZE = 10
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a list. ``total`` counts all that match; ``number`` starts at 1. ``more``: there
-    may be further records, because the server does not send ``total``.
+    """One page of a list. ``total`` counts all records that match; ``number`` starts at 1.
+    ``more``: a remote server did not send the total, and there may be further records.
     """
 
     items: Sequence[T]
@@ -49,8 +49,8 @@ class PageQuery:
 
 MAX_NAME = 255
 MAX_BODY_BYTES = 1024 * 1024  # an API request's body; more is 413
-# So much of a larger body is read and dropped: many clients read the answer only after they have
-# sent the body.
+# The bytes of a larger body that are read and dropped: many clients read the answer only after they
+# have sent the body.
 DRAINED_BYTES = 8 * MAX_BODY_BYTES
 # A form of the dashboard: a million characters of addresses, three bytes each if encoded.
 MAX_FORM_BYTES = 4 * 1024 * 1024

@@ -20,7 +20,7 @@ MAX_HEARTBEAT_SLUG = 100
 MAX_TOKEN = 64
 MIN_TOKEN = 8
 MAX_PING_BODY_BYTES = 10_000
-PING_DRAINED_BYTES = 64 * 1024 * 1024  # read of a larger body; the limit of the nginx in deploy/
+PING_DRAINED_BYTES = 64 * 1024 * 1024  # of a larger body that are read; nginx in deploy/ has it too
 MAX_EXIT_STATUS = 255
 DEFAULT_SCHEDULE_ZONE = "UTC"
 
@@ -39,8 +39,8 @@ class PingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """A ping as shown. ``duration``: of the run that it ended, in ms. ``body_start``: the first
-    line of its body; ``body``: the stored body, which lists leave out.
+    """A stored ping. ``duration``: of the run that it ended, in ms. ``body_start``: the first line
+    of its body; ``body``: the stored body, which lists leave out.
     """
 
     id: int

@@ -51,9 +51,9 @@ class PublicDay:
 class Component:
     """A monitor on a status page, under the name that the page gives it.
 
-    ``since``: since when it has its state. ``uptime`` in percent over ``days``. ``url`` and
+    ``since``: when its present state began. ``uptime`` in percent over ``days``. ``url`` and
     ``response_time`` (ms) are None unless the page shows them. ``group`` is the group's name.
-    ``counts``: whether the state of the page and of the group depends on it.
+    ``counts``: whether the state of the page and of the group depends on this monitor.
     """
 
     id: int
@@ -70,8 +70,8 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class PublicIncident:
-    """An incident of a shown monitor. ``cause``: a sentence for the public, without internal
-    details. ``unwatched``: there were no checks for a part of it, so it may have been shorter.
+    """An incident of a monitor on the page. ``cause``: a sentence for the public, without internal
+    details. ``unwatched``: for a part of it there were no checks, so it may have been shorter.
     """
 
     id: int
@@ -105,7 +105,7 @@ class PublicWindow:
 
 @dataclass(frozen=True, slots=True)
 class PublicPage:
-    """The contents of a status page's front.
+    """The contents of the first page of a status page.
 
     ``made_at``: when these figures were read. ``posts``: open and scheduled ones, and those that
     ended within the last 14 days, newest first. ``windows``: those that run now or start within 90

@@ -135,7 +135,7 @@ PHASES = tuple(phase.name for phase in fields(Timings))  # in the order of a req
 
 @dataclass(frozen=True, slots=True)
 class CheckSpec:
-    """Everything that one check needs, so that it reads no database. ``timeout`` in seconds.
+    """All values that one check needs; it reads no database. ``timeout`` in seconds.
 
     ``monitor_id`` is None for a check of unsaved fields. ``auth``: user name and password.
     """
@@ -167,10 +167,10 @@ CHECK_OPTIONS = frozenset(KIND_OPTIONS).intersection(field.name for field in fie
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of one check, never changed afterwards (decision 11).
+    """The record of one check, never changed afterwards (decision 11).
 
     ``response_time`` in ms, from the start of the look-up to the last byte read. ``id`` is None
-    until recorded. ``redirects``: the URLs that were followed, in order.
+    until the result is stored. ``redirects``: the URLs that were followed, in order.
     """
 
     id: str | None = field(default=None, kw_only=True)
@@ -198,7 +198,7 @@ class Result:
 
     @property
     def was_made(self) -> bool:
-        """Whether the check was made: a policy may block it."""
+        """Whether the check was made; False if the policy prevented it."""
         return self.cause_code != Cause.BLOCKED_BY_POLICY
 
 
@@ -216,7 +216,7 @@ class PlaceChecked:
 class CheckedNow(Result):
     """The answer to a check on request: the worst result, and the answer of each place.
 
-    The order is ``down``, ``degraded``, ``up``, ``unknown``; of equal results, it is the first.
+    The worst is ``down``, then ``degraded``, ``up``, ``unknown``; of equal results, the first one.
     ``places`` is empty if another server does not send it.
     """
 
@@ -227,12 +227,13 @@ class CheckedNow(Result):
 class Outcome:
     """The outcome of a check as the prober returns it: the result with its evidence.
 
-    ``evidence`` is ready for JSON, without secrets (each kind in app/checks says what is in it).
-    Every check that is not up has it, and the last good one. ``ssl_issued_at``, ``ssl_expires_at``,
-    ``ssl_fingerprint`` and ``ssl_host`` are about the certificate that expires first among those of
-    the redirects. ``matched``: the part of the body around the text to find, for a test before
-    saving. ``conclusive``: the failure needs no confirmation, as of a heartbeat. ``since``: when
-    the failure began, if that was before the check.
+    ``evidence`` is ready for JSON, without secrets (each kind in app/checks lists its fields).
+    Every check that is not ``up`` has it. A check that is ``up`` has it if its answer has changed,
+    and every ten minutes. ``ssl_issued_at``, ``ssl_expires_at``, ``ssl_fingerprint`` and
+    ``ssl_host`` are about one certificate: of those of all requests in a chain of redirects, the
+    one that expires first. ``matched``: the text to find with the text around it, for a test before
+    saving. ``conclusive``: the failure needs no confirmation, such as a heartbeat's. ``since``:
+    when the failure began, if that was before the check.
     """
 
     result: Result
@@ -290,7 +291,7 @@ class Certificate(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class CertificateChain:
-    """The certificates that a target sent last, its own first. None stands for a value that could
+    """The certificates that a target sent last, its own first. A value in them is None if it could
     not be read. ``seen_at`` is None if no certificate is stored.
     """
 

@@ -15,7 +15,7 @@ DEFAULT_WINDOW_ZONE = "UTC"
 @dataclass(frozen=True, slots=True)
 class MaintenanceWindow:
     """Planned maintenance of ``monitors`` and of the monitors that have one of ``tags`` at the
-    time; without both, of all monitors.
+    time. A window without monitors and tags is for all monitors.
 
     ``repeat`` is a word or a cron line, in the time zone ``zone`` (an IANA name).
     """
@@ -41,15 +41,15 @@ class MaintenanceWindow:
 
 MAX_LINK = 2048
 MARKERS_KEPT_DAYS = 400
-# A marker within this time before an incident may be its cause. So many of them are named.
+# A marker within this time before an incident may be its cause. An incident names so many of them.
 LIKELY_CAUSE_WITHIN = timedelta(hours=1)
 MAX_MARKERS_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """The time of a change, such as a deploy, to the monitors with one of ``tags``, or to all if
-    there are none.
+    """The time of a change, such as a deploy, to the monitors with one of ``tags``; without tags,
+    to all monitors.
     """
 
     id: Id

@@ -6,8 +6,8 @@ hold.
 
 A source gives a list of values: a path matches any number of them, a header or a DNS record may
 occur twice, other sources have one. An assertion holds if it holds for one of the values. ``!=``
-and the ops with ``not_`` hold if their opposite does not, so they must hold for all values, and
-hold without any, but for ``not_empty``: nothing is empty.
+and the ops with ``not_`` hold if their opposite does not: for all values, or if there is no value.
+An exception is ``not_empty``, which needs a value.
 """
 
 from __future__ import annotations
@@ -258,16 +258,16 @@ def _value_holds(op: str, value: Any, expected: str, work: WorkBudget) -> bool:
 
 
 def _text(value: Any) -> str:
-    """A value as it is compared: a text as it is, any other value of JSON as it is spelled
-    there.
+    """The text of a value that is compared: a text itself, any other value of JSON as the answer
+    spells it.
     """
     content = value.value if isinstance(value, _Json) else value
     return content if isinstance(content, str) else spelled(content)
 
 
 def _number(value: Any, value_text: str, *, strings: bool) -> Decimal | None:
-    """``strings``: whether to read a text of JSON as a number. In ``=`` it is none: the version
-    1.10 is not 1.1.
+    """A value as a number; None if it is none. ``strings``: whether a string of JSON may be a
+    number. For ``=`` it may not: the version "1.10" is not 1.1.
     """
     content = value.value if isinstance(value, _Json) else None
     if isinstance(content, bool | list | dict) or (isinstance(content, str) and not strings):
@@ -288,7 +288,7 @@ def number_of(text: str) -> Decimal | None:
 
 
 def _shown(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> str | None:
-    """The first values, masked if they look secret; None for none."""
+    """The first values, masked if they look secret; None if there are none."""
     if not values:
         return None
     pieces, length = [], 0
@@ -296,11 +296,12 @@ def _shown(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> 
         if length > MAX_FOUND:
             break
         value_text = _text(value)
-        answer.work.left -= len(value_text) // _COMPARED_CHARACTERS
+        answer.work.remaining -= len(value_text) // _COMPARED_CHARACTERS
         pieces.append(mask(value_text) if value_text and assertion.looks_secret() else value_text)
         length += len(value_text)
     shown = ", ".join(pieces)
-    # Masked before it is cut to half of that: a secret that was cut first would not be recognized.
+    # Cut to twice the limit, mask, and cut to the limit: a secret that the first cut has halved is
+    # not recognized, but the second cut removes it.
     shown = _SECRET_MEMBER.sub(rf"\1{MASK}", answer.hide(shown[: 2 * MAX_FOUND]))
     return text.shortened(text.printable(shown), MAX_FOUND)
 
@@ -347,7 +348,7 @@ _SIMPLE_PATH = re.compile(r"\$((?:\.[A-Za-z_][A-Za-z0-9_]*)+)", re.ASCII)
 
 
 def words(assertion: Assertion) -> str:
-    """An assertion in a list, without its secret."""
+    """An assertion in words, with its secret masked."""
     masked = assertion.masked()
     op = OP_LABELS.get(masked.op)  # type: ignore[call-overload] # another server may have more
     parts = (_name(masked), _(op) if op else masked.op, masked.value)

@@ -1,4 +1,4 @@
-"""JSON and regular expressions with bounded work: both meet the answers of servers that may be
+"""JSON and regular expressions with bounded work: they read the answers of servers that may be
 hostile.
 
 RE2 takes time proportional to the text, and to the size of the pattern: with 9,000 instructions it
@@ -34,14 +34,14 @@ class WorkBudget:
     checks of this process.
     """
 
-    __slots__ = ("left",)
+    __slots__ = ("remaining",)
 
     def __init__(self, limit: int = MAX_WORK) -> None:
-        self.left = limit
+        self.remaining = limit
 
     def spend(self, units: int) -> None:
-        self.left -= units
-        if self.left < 0:
+        self.remaining -= units
+        if self.remaining < 0:
             raise TooMuchWork(_("the answer is too large for this path or pattern"))
 
 
@@ -87,8 +87,8 @@ class WrittenNumber(float):
 
 
 def parse_exact_json(text: str) -> Any:
-    """The value of a JSON text; the last of equal names in an object counts. Raises ValueError with
-    a sentence.
+    """Parse a JSON text, and keep the spelling of its numbers. If an object has a name twice, the
+    last one counts. Raises ValueError with a sentence.
     """
     try:
         return json.loads(

@@ -24,7 +24,8 @@ _NAME = re.compile(
 
 
 class Typed(str):
-    """A JSON value other than a string, as a form would send it; ``kind`` is its JSON type.
+    """The text that a form would send for a JSON value that is not a string; ``kind`` is its JSON
+    type.
 
     ``list`` and ``object`` stand for nesting that hardly any field accepts; their text is empty.
     ``items``: the values of a list within an object of a list, for the fields that accept it.

@@ -106,7 +106,7 @@ def _cut(name: str) -> str:
     return name if len(name) <= 70 else f"{name[:69].rstrip()}…"
 
 
-# --- Incidents with a shared cause: home shows them as one card, which people acknowledge as one --
+# --- Incidents with a shared cause: the home page shows them as one card --------------------------
 #
 # The code alone is not enough: two monitors with a missing text may look for different texts. The
 # sentences are not equal either: if a switch fails, each sentence names another host. So incidents

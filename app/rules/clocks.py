@@ -34,7 +34,9 @@ def believable(now: datetime, lasts: timedelta = timedelta()) -> datetime:
 
 
 def runs(began: datetime, now: datetime, lasts: timedelta) -> bool:
-    """Whether a span that began at ``began`` and ``lasts`` so long is not over."""
+    """Whether a span that began at ``began`` and ``lasts`` so long is not over. One that would
+    begin in the future counts as over.
+    """
     return now - lasts < began <= believable(now)
 
 
@@ -51,9 +53,9 @@ class Offset:
     def __init__(self) -> None:
         self._measured: deque[tuple[float, float]] = deque(maxlen=MEASURED)
 
-    def bounds(self, low: float, high: float = math.inf) -> tuple[float, float]:
-        """The bounds after a new message with the bounds ``low`` and ``high``."""
-        # Earlier bounds that contradict it are from before a clock was set.
+    def add(self, low: float, high: float = math.inf) -> tuple[float, float]:
+        """Add the bounds of a new message. Returns the bounds by all messages."""
+        # Earlier messages that contradict it are from before a clock was set.
         consistent = [
             (lower, upper)
             for lower, upper in self._measured

@@ -56,11 +56,11 @@ def check(data: bytes) -> None:
 
 
 def type_of(data: bytes) -> str:
-    """The content type of an image, from its first bytes; without a signature, it is an SVG."""
+    """The content type of an image by its first bytes; SVG if no signature matches."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
-    signed = (kind for start, kind in _SIGNATURES.items() if data.startswith(start))
-    return next(signed, SVG)
+    matching = (name for start, name in _SIGNATURES.items() if data.startswith(start))
+    return next(matching, SVG)
 
 
 def _check_svg(data: bytes) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 _LINK = re.compile(r"\bhttps?://[^\s<>\"]+")
-_AFTER = ".,;:!?'"  # at the end, these belong to the sentence and not to the link
+_PUNCTUATION = ".,;:!?'"  # at the end, these belong to the sentence and not to the link
 _CLOSING = {")": "(", "]": "["}
 _HTML = Markup('<a href="{0}" rel="nofollow noopener">{0}</a>')
 
@@ -37,7 +37,7 @@ def _without_punctuation(link: str) -> str:
     """The link without the signs that end the sentence or close the brackets around it."""
     end = len(link)
     surplus = {close: link.count(close) - link.count(open) for close, open in _CLOSING.items()}
-    while link[end - 1] in _AFTER or surplus.get(link[end - 1], 0) > 0:
+    while link[end - 1] in _PUNCTUATION or surplus.get(link[end - 1], 0) > 0:
         if link[end - 1] in surplus:
             surplus[link[end - 1]] -= 1
         end -= 1

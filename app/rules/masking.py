@@ -64,8 +64,8 @@ def spellings(
     secrets: Iterable[str], flags: re.RegexFlag = re.NOFLAG, shortest: int = _MIN_SECRET
 ) -> list[re.Pattern[str]]:
     """Patterns of every spelling of the secrets, the longest first, because it may contain a
-    shorter one. Spellings below ``shortest`` characters are left out: they would mask ordinary
-    words.
+    shorter one. Spellings with fewer than ``shortest`` characters are left out: they would mask
+    ordinary words.
     """
     texts = {spelling for secret in secrets for spelling in _spellings(secret)}
     long = [spelling for spelling in texts if len(spelling.strip("/")) >= shortest]
@@ -74,7 +74,7 @@ def spellings(
 
 
 def _spellings(secret: str) -> Iterable[str]:
-    """The secret as it is and percent-decoded, each also as quoted in a traceback or in JSON."""
+    """The secret, unchanged and percent-decoded, and both as a traceback or JSON quotes them."""
     for plain in (secret, unquote(secret)):
         yield plain
         for quoted in (repr(plain), ascii(plain), json.dumps(plain)):

@@ -84,7 +84,7 @@ def impact_of(impact: str | None, post_state: str, *, automatic: bool) -> str:
     return PostImpact.DEGRADED
 
 
-def stated(post_state: str, impact: str) -> ComponentState:
+def state_by_post(post_state: str, impact: str) -> ComponentState:
     """The state of a monitor according to an open post. The page shows the worse of this and the
     monitor's state.
     """

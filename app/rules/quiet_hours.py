@@ -1,7 +1,7 @@
 """Quiet hours: the times of day, in a time zone, during which alerts wait. Pure.
 
-They may cross midnight. If the clocks skip a time, it counts as an hour later. If a time occurs
-twice, quiet hours begin at the first and end at the second.
+They may cross midnight. A time that the clocks skip becomes later by the length of the skip. If a
+time occurs twice, quiet hours begin at the first and end at the second.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class QuietHours:
         return None
 
 
-def of(start: str | None, end: str | None, zone: str | None) -> QuietHours | None:
+def from_fields(start: str | None, end: str | None, zone: str | None) -> QuietHours | None:
     """The quiet hours in the fields of a monitor or a contact; None if it has none."""
     return QuietHours(start, end, zone or "UTC") if start and end else None
 

@@ -77,7 +77,9 @@ _EACH_DAY_OF_THE_WEEK = (
 
 
 def repeated(window: MaintenanceWindow, begin: datetime) -> str:
-    """The later occurrences of a window in words: ``and each Sunday``. ``begin``: of any one."""
+    """The later occurrences of a window in words: ``and each Sunday``. ``begin``: the start of any
+    occurrence.
+    """
     if window.repeat == "weekly":
         return _(_EACH_DAY_OF_THE_WEEK[begin.astimezone(zone_of(window.zone)).weekday()])
     if window.repeat in WORDS:
@@ -125,15 +127,17 @@ def in_maintenance(
     return any(covers(window, moment) for window in windows)
 
 
-def for_all(window: MaintenanceWindow) -> bool:
-    """Whether a window is for all monitors: one without monitors and tags is."""
+def is_for_all(window: MaintenanceWindow) -> bool:
+    """Whether a window is for all monitors, because it names neither monitors nor tags."""
     return not window.monitors and not window.tags
 
 
 def applies_to(window: MaintenanceWindow, monitor_id: int, tags: Collection[str]) -> bool:
-    """``tags``: the present tags of the monitor."""
+    """Whether a window is for a monitor. ``tags``: the present tags of the monitor."""
     return (
-        for_all(window) or monitor_id in window.monitors or any(tag in window.tags for tag in tags)
+        is_for_all(window)
+        or monitor_id in window.monitors
+        or any(tag in window.tags for tag in tags)
     )
 
 
@@ -154,7 +158,7 @@ def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Occurrence]:
 
 
 def _since(window: MaintenanceWindow, after: datetime) -> datetime:
-    """A time before which no occurrence starts that is not over at ``after``."""
+    """A time from which to search: every occurrence that starts before it is over at ``after``."""
     longest = max(_length(window), window.end_at - window.start_at)
     if after - window.start_at <= longest + SET_BACK:
         return window.start_at
@@ -175,7 +179,7 @@ def _starts(window: MaintenanceWindow, since: datetime) -> Iterator[tuple[dateti
         yield window.start_at, _wall(window, window.start_at)
     if window.repeat == ONCE:
         return
-    # All times that the clocks skip become the same moment.
+    # All times within a skip become the moment of the skip, which counts once.
     for start, walls in groupby(_walls(window, since), lambda wall: _moment(window, wall)):
         if start > window.start_at:
             yield start, max(walls)
@@ -189,7 +193,7 @@ def _walls(window: MaintenanceWindow, since: datetime) -> Iterator[datetime]:
     if window.repeat in STEPS:
         step = STEPS[window.repeat]
         return (first + n * step for n in count(max(0, (last - first) // step - 1)))
-    # The reverse search begins before the given moment, and a tick at the moment itself counts.
+    # CronSim's reverse search begins before the given moment. A tick at ``last`` itself counts.
     beyond = last.replace(second=0, microsecond=0) + timedelta(minutes=1)
     ticks = CronSim(window.repeat, beyond, reverse=True)
     tick = next((tick for tick in ticks if _moment(window, tick) <= since), first)

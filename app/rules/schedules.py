@@ -1,8 +1,8 @@
 """When the next ping of a heartbeat is due: by cron lines and by OnCalendar lines (as in timers of
 systemd), in a zone (decision 18). Pure.
 
-OnCalendar is read here, because its library has no wheel, and Wakeful is installed from wheels
-alone.
+OnCalendar lines are parsed here, because the library for them has no wheel, and Wakeful is
+installed from wheels alone.
 
 A time that the clocks skip is due as soon as they have skipped it. A time that occurs twice is due
 the first time, whether the machine runs the job once or twice.
@@ -64,7 +64,7 @@ def _due(line: str, zone: str, after: datetime) -> datetime | None:
 
 def _walls(line: str, after: datetime) -> Iterator[datetime]:
     """The times on the clocks that a line names."""
-    return CronSim(line, after) if _is_cron(line) else _calendar_line(line).after(after)
+    return CronSim(line, after) if _is_cron(line) else _calendar_line(line).times_after(after)
 
 
 def _is_cron(line: str) -> bool:
@@ -98,7 +98,7 @@ class _CalendarLine:
     minutes: Sequence[int]
     seconds: Sequence[int]
 
-    def after(self, wall: datetime) -> Iterator[datetime]:
+    def times_after(self, wall: datetime) -> Iterator[datetime]:
         """The times after ``wall`` in order, on the same clocks."""
         day, end = wall.date(), wall.date() + 366 * SEARCHED_YEARS * DAY
         while day < end:
@@ -125,7 +125,9 @@ class _CalendarLine:
 
 
 def _calendar_line(line: str) -> _CalendarLine:
-    """Raises ValueError for any other line. The line may still name a day that never comes."""
+    """Parse an OnCalendar line. Raises ValueError for any other line. The line may still name a day
+    that never comes.
+    """
     parts = SHORTHANDS.get(line.lower(), line).split()
     if not parts:
         raise ValueError(line)

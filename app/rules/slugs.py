@@ -1,4 +1,4 @@
-"""Slugs of status pages and heartbeats, tokens of heartbeats, and the reserved name of a place.
+"""Slugs of status pages and heartbeats, tokens of heartbeats, and the name that no place may have.
 
 A slug of a page is ``[a-z0-9]+(-[a-z0-9]+)*``, up to 64 characters (decision 12).
 """

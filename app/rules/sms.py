@@ -23,7 +23,7 @@ MAX_SENDER = 34  # of a messaging service; a number or a name is shorter
 class Provider:
     """The parts of the URL. ``sender`` is a number, a name, or a Twilio messaging service."""
 
-    kind: str
+    service: str
     user: str
     password: str = field(repr=False)
     sender: str
@@ -32,17 +32,17 @@ class Provider:
 
 def parse(url: str) -> Provider:
     """Raises ValueError with a sentence that contains nothing of the URL."""
-    kind, _sign, after_scheme = url.partition("://")
+    service, _sign, after_scheme = url.partition("://")
     before_query, _mark, query = after_scheme.partition("?")
     credentials, at, sender = before_query.rstrip("/").rpartition("@")
     user, colon, password = credentials.partition(":")
-    if kind not in APIS or not (at and colon and password and _ACCOUNT.fullmatch(user)):
+    if service not in APIS or not (at and colon and password and _ACCOUNT.fullmatch(user)):
         raise ValueError(_(FORM))
     sender, password = unescaped(sender).strip(), unescaped(password)
     if not 0 < len(sender) <= MAX_SENDER or any(mark in sender for mark in "/?#"):
         raise ValueError(_(FORM))
     options = parameters(query)
-    api = base_url(options.pop("api", "") or APIS[kind])
+    api = base_url(options.pop("api", "") or APIS[service])
     if options:
         raise ValueError(_("the only parameter after ? is %(name)s.", name="api"))
-    return Provider(kind, user, password, sender, api)
+    return Provider(service, user, password, sender, api)

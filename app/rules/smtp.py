@@ -27,7 +27,7 @@ class Tls(StrEnum):
     """How the connection is encrypted."""
 
     REQUIRED = "required"
-    OFFERED = "offered"  # where the server offers it
+    OFFERED = "offered"  # if the server offers it
     FROM_START = "from_start"
 
 

@@ -1,5 +1,5 @@
-"""The public suffix list: the registered domain of a host, and the suffixes below which names
-belong to different owners.
+"""The public suffix list: the registered domain of a host, and whether a name is a suffix, below
+which names belong to different owners.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Times: ISO timestamps, days until an expiry and when to warn of it, time zones, pauses before
-another attempt, durations. ``clocks`` is about clocks that are wrong.
+"""Times: ISO timestamps, days until an expiry and its warning, time zones, pauses before another
+attempt, durations. ``clocks`` is about clocks that are wrong.
 
 Checks, lists, pages and alerts count the days of a certificate here, so that they agree.
 """
@@ -94,8 +94,8 @@ def first_moment(wall: datetime, zone: tzinfo) -> datetime:
 
 
 def next_change(zone: tzinfo, after: datetime, within: timedelta) -> datetime | None:
-    """When the clocks of ``zone`` are next changed, to the minute; None if not ``within`` this
-    time.
+    """The next change of the clocks of ``zone`` after ``after``, to the minute. None if there is
+    none ``within`` this time.
     """
     early, offset = after.replace(second=0, microsecond=0), after.astimezone(zone).utcoffset()
     end = early + within
@@ -153,8 +153,8 @@ class Backoff:
 
 
 def pause_of(header: str | None, now: datetime, longest: float) -> float | None:
-    """The pause of a Retry-After header, which has seconds or a date: in seconds, ``longest`` at
-    most. None if it has neither, or a date that has passed.
+    """The pause in seconds that a Retry-After header asks for, in seconds or by a date; at most
+    ``longest``. None if the header has neither, or a date that has passed.
     """
     text = (header or "").strip()
     if text.isascii() and text.replace(".", "", 1).isdigit():  # Discord's has a fraction
@@ -196,10 +196,10 @@ SHORT_LIFE = timedelta(days=10)
 _LAST_SECOND = timedelta(seconds=1)  # 90 days end at 23:59:59: the last second counts
 
 
-def alert_days(
+def warning_days(
     setting: int | str | None, issued: datetime | None, expires: datetime | None
 ) -> int | None:
-    """How many days before the expiry of a certificate the warning starts; None for never.
+    """How many days before the expiry of a certificate its warning starts; None for no warning.
 
     ``auto`` is a third of the certificate's lifetime, or half of a lifetime of 10 days or less: by
     then, automatic renewal has renewed it. None for ``auto`` while the lifetime is not known.
@@ -216,5 +216,5 @@ def warns(
     setting: int | str | None, issued: datetime | None, expires: datetime, now: datetime
 ) -> bool:
     """Whether the warning of an expiry has started."""
-    days = alert_days(setting, issued, expires)
+    days = warning_days(setting, issued, expires)
     return days is not None and days_left(expires, now) <= days

@@ -37,8 +37,8 @@ _LEGACY_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]
 _MAX_HOST = 1_000
 _TOO_LONG = N_("The URL's host is too long: 253 characters in all, 63 between dots.")
 # The characters that browsers and urljoin strip from both ends of a Location, and remove within it.
-_AROUND = "".join(map(chr, range(0x21)))
-_WITHIN = str.maketrans("", "", "\t\r\n")
+_STRIPPED = "".join(map(chr, range(0x21)))
+_REMOVED = str.maketrans("", "", "\t\r\n")
 NO_HOST_NAME = N_(
     "Send a host name alone, such as status.example.com: no scheme, port or IP address."
 )
@@ -51,7 +51,7 @@ _SAFE = "/?:@!$&'()*+,;=-._~%[]|^{}`"
 class Target:
     """The parts of a URL.
 
-    ``host`` is as typed. ``ascii_host`` is the host as it is sent: in IDNA, or an IP address
+    ``host`` is the host as it was typed, ``ascii_host`` as it is sent: in IDNA, or an IP address
     without brackets. ``address`` is the IP address if the host is one. ``port`` is 0 if there is
     none. ``request_target`` is path and query, never empty. ``absolute``: the host was written with
     a final dot, which is not sent.
@@ -126,9 +126,9 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
         if scheme in DEFAULT_PORTS:
             sentence += " " + _("Use the fields for authentication.")
         raise ValueError(sentence)
-    host, named = _host_and_port(authority)
+    host, explicit_port = _host_and_port(authority)
     name, address = _ascii_host(host)
-    port = named or ports[scheme]
+    port = explicit_port or ports[scheme]
     if port is None:
         sentence = N_("The URL needs a port after its host, such as %(scheme)s://example.com:25.")
         raise ValueError(_(sentence, scheme=scheme))
@@ -191,8 +191,8 @@ def join(base: Target, location: str) -> Target:
     Spaces and non-ASCII characters, which servers send unescaped, are encoded as browsers do.
     Otherwise this is as strict as ``parse_url``.
     """
-    # Not cached: a server may send a different one, of any length, each time.
-    tidy = location.strip(_AROUND).translate(_WITHIN).replace(" ", "%20")
+    # Not cached: a server may send another URL, of any length, each time.
+    tidy = location.strip(_STRIPPED).translate(_REMOVED).replace(" ", "%20")
     if tidy.startswith("//"):
         tidy = f"{base.scheme}:{tidy}"
     elif not _SHAPE.fullmatch(tidy):  # urljoin would read http:///path as a path on this host

@@ -1,8 +1,8 @@
 """The differences between a failing check and an earlier good one. Pure.
 
-They come from the evidence of an incident (``app/engine/recorder/evidence.py``). Any part of it may
-be missing, as another kind of check, an older version or another server has written it. A part that
-is there has the right type: ``app/db/contents.py`` and ``app/codec/evidence.py`` validate it.
+They come from the evidence of an incident (``app/engine/recorder/evidence.py``). Another kind of
+check, an older version or another server may have written it without a part. A part that is present
+has the right type: ``app/db/contents.py`` and ``app/codec/evidence.py`` validate it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PHASES = {
     "ttfb": N_("first byte"),
     "download": N_("body"),
 }
-MANY_ADDRESSES = 5  # a name with so many addresses changes them all the time
+MANY_ADDRESSES = 5  # a name with so many addresses changes them often, so that is no difference
 # A difference is shown if it reaches both the factor and the amount.
 SLOWER_TIMES, SLOWER_MS = 2, 100
 BODY_TIMES, BODY_BYTES = 2, 512
@@ -57,8 +57,8 @@ def _without_first_byte(spent: Mapping[str, int | None]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """``usual``: figures and addresses over the good checks before the failure, and when the last
-    of them was; may be empty.
+    """A failing check and a good one. ``usual``: figures and addresses of the good checks before
+    the failure, and the time of the last of them; may be empty.
     """
 
     failing: Check
@@ -75,8 +75,8 @@ class _Comparison:
 
 
 def changes_of(evidence: Mapping[str, Any] | None) -> tuple[Change, ...]:
-    """The changes, the most telling first; none if one of the two checks is missing or they are of
-    different places.
+    """The changes, the most important first; none if one of the two checks is missing, or if they
+    were made from different places.
     """
     pair = _pair(evidence)
     if pair is None:
@@ -185,7 +185,7 @@ def _redirect(pair: _Comparison) -> Iterator[Change]:
         N_("New redirect to %(value)s"),
         N_("Redirect removed, was to %(value)s"),
     )
-    yield _come_or_gone(ChangeKind.REDIRECT, sentences, *texts)
+    yield _changed_value(ChangeKind.REDIRECT, sentences, *texts)
 
 
 def _headers(pair: _Comparison) -> Iterator[Change]:
@@ -210,7 +210,7 @@ def _header(name: str, before: str | None, now: str | None) -> Iterator[Change]:
         N_("New header %(name)s: %(value)s"),
         N_("Header %(name)s removed, was %(value)s"),
     )
-    yield _come_or_gone(ChangeKind.HEADER, sentences, before, now, name=name)
+    yield _changed_value(ChangeKind.HEADER, sentences, before, now, name=name)
 
 
 def _body(pair: _Comparison) -> Iterator[Change]:
@@ -228,8 +228,8 @@ def _body(pair: _Comparison) -> Iterator[Change]:
 
 def _slower(pair: _Comparison) -> Iterator[Change]:
     """The change of the response time, with the phase that grew by the largest amount."""
-    usual = pair.usual if _took(pair.usual) is not None else pair.good
-    before, now = _took(usual), _took(pair.failing)
+    usual = pair.usual if _duration_ms(pair.usual) is not None else pair.good
+    before, now = _duration_ms(usual), _duration_ms(pair.failing)
     if before is None or now is None:
         return
     if now < SLOWER_TIMES * before or now - before < SLOWER_MS:
@@ -269,10 +269,12 @@ def _change(kind: ChangeKind, sentence: str, before: str, now: str, **values: st
     return Change(kind, text, before=before, now=now)
 
 
-def _come_or_gone(
+def _changed_value(
     kind: ChangeKind, sentences: Sequence[str], before: str | None, now: str | None, **values: str
 ) -> Change:
-    """``sentences``: for a changed value, for a new one, and for a removed one."""
+    """The change of a value that one of the checks may lack. ``sentences``: for a changed, a new
+    and a removed value.
+    """
     changed, new, removed = sentences
     if before and now:
         return _change(kind, changed, before, now, **values)
@@ -318,14 +320,14 @@ def _issued(certificate: Mapping[str, Any]) -> str:
 
 
 def _redirects(check: Check) -> list[str]:
-    """The targets of its redirects, without the queries, which may differ each time."""
+    """The targets of the redirects, without their queries, which may differ each time."""
     hops = check.get("redirects") or []
     urls = (hop.get("url") if isinstance(hop, Mapping) else hop for hop in hops)
     return [_plain(url) for url in urls if url]
 
 
 def _redirects_differ(pair: _Comparison) -> bool:
-    """Whether the redirects differ. Those that a failing check did not reach do not count."""
+    """Whether the redirects differ. Redirects that the failing check did not reach do not count."""
     before, now = _redirects(pair.good), _redirects(pair.failing)
     if pair.failing.get("status_code") is None:
         before = before[: len(now)]
@@ -353,7 +355,7 @@ def _timings(check: Mapping[str, Any]) -> dict[str, int]:
     return {name: ms for name in PHASES if (ms := timings.get(name)) is not None}
 
 
-def _took(check: Mapping[str, Any]) -> int | None:
-    """The duration of a check; for one that did not end, the sum of its phases."""
+def _duration_ms(check: Mapping[str, Any]) -> int | None:
+    """The duration of a check; for a check that did not end, the sum of its phases."""
     whole = check.get("response_time")
     return whole if whole is not None else sum(_timings(check).values()) or None

@@ -43,10 +43,10 @@ def named_places(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, An
     return () if [place.get("name") for place in places] == [DEFAULT_PLACE] else places
 
 
-def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | None:
+def who_saw(evidence: Mapping[str, Any] | None, *, is_open: bool = True) -> str | None:
     """A phrase such as "3 of 4 places; Sydney still gets 200", or "1 of 3 places (Oslo); ..." if
-    only a minority sees it, or "Oslo" if that is the only place. None if the only place is the
-    server itself. ``still``: the incident is open.
+    few places see the failure, or "Oslo" if that is the only place. None if the only place is the
+    server itself, or if no place sees it. ``is_open``: the incident is open.
     """
     places = named_places(evidence)
     voters = [place for place in places if place.get("verdict") != "unknown"]
@@ -62,7 +62,7 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     )
     named = len(down) <= min(MAX_PLACES_NAMED, len(good))
     parts = [f"{counted} ({', '.join(map(title_of, down))})" if named else counted]
-    parts += _what_others_see([*good[:MAX_PLACES_NAMED], *silent[:MAX_PLACES_NAMED]], still)
+    parts += _what_others_see([*good[:MAX_PLACES_NAMED], *silent[:MAX_PLACES_NAMED]], is_open)
     if (more := len(good) - MAX_PLACES_NAMED) > 0:
         parts.append(_n("%(num)s more does not see it", "%(num)s more do not see it", more))
     return "; ".join(parts)
@@ -78,7 +78,7 @@ def title_of(place: Mapping[str, Any]) -> str:
 
 
 def fell_silent(titles: Sequence[str]) -> str:
-    """Why an incident ended whose last witnesses were these places."""
+    """Why an incident ended by silence. ``titles``: the last places that saw the failure."""
     return _(
         "%(places)s saw the failure, then fell silent. The other places do not confirm it.",
         places=", ".join(titles),
@@ -86,7 +86,7 @@ def fell_silent(titles: Sequence[str]) -> str:
 
 
 def seen_from(titles: Sequence[str]) -> str | None:
-    """The places that saw it, in a few words for a list; None if no place is named."""
+    """The places that saw a failure, in a few words for a list; None without places."""
     if not titles:
         return None
     if len(titles) > MAX_PLACES_NAMED:
@@ -104,13 +104,13 @@ def how_it_ended(ending: str | None, titles: Sequence[str], length: str) -> str:
     return _(ENDED.get(ending or "", OVER), length=length)
 
 
-def _what_others_see(places: Sequence[Mapping[str, Any]], still: bool) -> Iterator[str]:
+def _what_others_see(places: Sequence[Mapping[str, Any]], is_open: bool) -> Iterator[str]:
     """The answers of places that do not see the failure, each with the places that got it."""
     by_answer: dict[object, list[str]] = {}
     for place in places:
         by_answer.setdefault(_answer_of(place), []).append(title_of(place))
     for answer, titles in by_answer.items():
-        yield _others_see(answer, titles, still)
+        yield _others_see(answer, titles, is_open)
 
 
 # An answer is a status code, None (it was reached, without a status), or one of these.
@@ -123,17 +123,17 @@ def _answer_of(place: Mapping[str, Any]) -> object:
     return _NOTHING if place.get("verdict") == "unknown" else place.get("status_code")
 
 
-def _others_see(answer: object, titles: Sequence[str], still: bool) -> str:
+def _others_see(answer: object, titles: Sequence[str], is_open: bool) -> str:
     names, count = join_words(titles), len(titles)
     if answer == _EARLIER:
         return _("%(names)s had not checked it since", names=names)
     if answer == _NOTHING:
         return _("%(names)s cannot tell", names=names)
     if answer is None:
-        if still:
+        if is_open:
             return _n("%(names)s still reaches it", "%(names)s still reach it", count, names=names)
         return _("%(names)s reached it", names=names)
-    if not still:
+    if not is_open:
         return _("%(names)s got %(status)s", names=names, status=answer)
     return _n(
         "%(names)s still gets %(status)s", "%(names)s still get %(status)s",

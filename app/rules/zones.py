@@ -13,7 +13,7 @@ from zoneinfo import available_timezones
 from app.i18n import N_, _
 
 UTC = "UTC"
-ELSEWHERE = N_("Other")  # the region of a stored zone that is not offered
+OTHER_REGION = N_("Other")  # the region of a stored zone that is not offered
 
 # Old names that browsers still send, and the present ones.
 RENAMED = {

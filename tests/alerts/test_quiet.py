@@ -16,7 +16,7 @@ from app.db import db, writing
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.engine import recorder
 from app.records import DeliveryStatus, Event
-from app.rules.quiet_hours import QuietHours, of
+from app.rules.quiet_hours import QuietHours, from_fields
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, Reply
 from tests.support.clock import MORNING
@@ -73,8 +73,8 @@ def test_quiet_hours_end_when_they_should(
 
 
 def test_a_monitor_without_both_ends_has_no_quiet_hours_and_a_lost_zone_counts_as_utc() -> None:
-    assert of(None, None, "UTC") is None
-    hours = of("08:00", "09:00", "Mars/Olympus")
+    assert from_fields(None, None, "UTC") is None
+    hours = from_fields("08:00", "09:00", "Mars/Olympus")
     assert hours is not None
     assert hours.until(datetime(2026, 11, 21, 8, 30, tzinfo=UTC)) is not None
 

@@ -285,17 +285,17 @@ def test_an_outcome_that_is_held_back_keeps_its_time(redis_server, settings, car
 
 def test_the_clock_of_a_prober_is_measured_by_the_message_that_took_least_time():
     offset = Offset()
-    assert offset.bounds(4.7)[0] == 4.7
-    assert offset.bounds(-20)[0] == 4.7, "it was held back"
-    assert offset.bounds(4.9)[0] == 4.9
+    assert offset.add(4.7)[0] == 4.7
+    assert offset.add(-20)[0] == 4.7, "it was held back"
+    assert offset.add(4.9)[0] == 4.9
     for _number in range(MEASURED):  # its clock was set back
-        last = offset.bounds(-2)[0]
+        last = offset.add(-2)[0]
     assert last == -2
 
 
 def test_an_answer_bounds_the_offset_of_a_clock_on_both_sides():
     offset = Offset()
-    assert offset.bounds(1, 5) == (1, 5)
-    assert offset.bounds(3, 9) == (3, 5)
-    assert offset.bounds(-7, 40) == (3, 5), "it took long"
-    assert offset.bounds(60, 61) == (60, 61), "the clock was set: what contradicts it is dropped"
+    assert offset.add(1, 5) == (1, 5)
+    assert offset.add(3, 9) == (3, 5)
+    assert offset.add(-7, 40) == (3, 5), "it took long"
+    assert offset.add(60, 61) == (60, 61), "the clock was set: what contradicts it is dropped"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.records import AUTO
-from app.rules.time import alert_days, warns
+from app.rules.time import warning_days, warns
 
 ISSUED = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
@@ -27,17 +27,17 @@ ISSUED = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 )
 def test_auto_is_a_third_of_the_life_and_half_of_a_short_one(life: timedelta, days: int) -> None:
     last_second = ISSUED + life - timedelta(seconds=1)  # as certificates write the end
-    assert alert_days(AUTO, ISSUED, last_second) == days
+    assert warning_days(AUTO, ISSUED, last_second) == days
 
 
 def test_a_number_of_days_does_not_depend_on_the_life() -> None:
-    assert alert_days(14, None, None) == 14
-    assert alert_days(0, ISSUED, ISSUED + timedelta(days=90)) == 0
-    assert alert_days(None, ISSUED, ISSUED + timedelta(days=90)) is None
+    assert warning_days(14, None, None) == 14
+    assert warning_days(0, ISSUED, ISSUED + timedelta(days=90)) == 0
+    assert warning_days(None, ISSUED, ISSUED + timedelta(days=90)) is None
 
 
 def test_auto_says_nothing_while_the_life_is_not_known() -> None:
-    assert alert_days(AUTO, None, ISSUED) is None
+    assert warning_days(AUTO, None, ISSUED) is None
     assert not warns(AUTO, None, ISSUED, ISSUED)
 
 

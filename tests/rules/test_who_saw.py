@@ -45,7 +45,7 @@ def test_it_counts_who_saw_it_and_names_who_did_not(places, text):
 
 
 def test_of_an_incident_that_is_over_it_speaks_of_the_past():
-    assert who_saw(evidence(DOWN, UP), still=False) == "1 of 2 places (place-0); place-1 got 200"
+    assert who_saw(evidence(DOWN, UP), is_open=False) == "1 of 2 places (place-0); place-1 got 200"
 
 
 def test_evidence_of_before_there_were_places_says_nothing():

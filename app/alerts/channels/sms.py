@@ -28,7 +28,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.sms_url is None:
         return permanent(_("No SMS provider is set up. Set WAKEFUL_SMS_URL, then retry."))
     provider = parse(tools.settings.sms_url)
-    send_by = _twilio if provider.kind == "twilio" else _vonage
+    send_by = _twilio if provider.service == "twilio" else _vonage
     return send_by(provider, outgoing, tools)
 
 

@@ -81,7 +81,7 @@ def asks_body(spec: CheckSpec) -> bool:
 
 
 def _leaf(trace: Trace) -> tuple[ServerCertificate | None, str | None]:
-    """Of the certificates of all hops, the one that expires first, and its host. A host that only
+    """The certificate that expires first of those of all hops, and its host. A host that only
     redirects counts too: without its certificate, visitors cannot reach the page.
     """
     leaves = [

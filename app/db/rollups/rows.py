@@ -23,7 +23,7 @@ from app.db.types import VERDICTS, Moment, from_ms, numbers, to_ms
 from app.db.windows import own_window
 from app.judge.verdict import PastResult
 from app.records import CONFIRMATIONS, PHASES, IncidentSeverity, MaintenanceWindow
-from app.rules.recurrence import for_all, occurrences_between
+from app.rules.recurrence import is_for_all, occurrences_between
 from app.stats.cover import Span, cover_limit_ms, of_several_places
 from app.stats.tally import (
     BEHIND,
@@ -304,7 +304,7 @@ def planned(monitors: Sequence[Any], start: int, end: int) -> dict[int, list[Spa
             (to_ms(max(begin, counts_from)), to_ms(stop))
             for begin, stop in occurrences_between(window, counts_from, last)
         ]
-        for id in by_monitor if for_all(window) else window.monitors:
+        for id in by_monitor if is_for_all(window) else window.monitors:
             if id in by_monitor:
                 by_monitor[id] += spans
         for id, since in _tagged(monitors, window):

@@ -135,7 +135,7 @@ class Clock:
         inside = max(0.0, (answered - received).total_seconds())
         high = received.timestamp() - sent
         with self._lock:
-            low, high = self._measured.bounds(high - max(0.0, took - inside), high)
+            low, high = self._measured.add(high - max(0.0, took - inside), high)
             # The request or the answer may have been delayed, so a time within the bounds stays.
             if not low - MIN <= self.base <= high + MIN:
                 self._base = (low + high) / 2

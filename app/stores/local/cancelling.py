@@ -27,7 +27,7 @@ from app.db.windows import with_monitors
 from app.i18n import _
 from app.records import MaintenanceWindow, PublicWindow
 from app.rules.calendar_entries import sequence, series, uid
-from app.rules.recurrence import for_all
+from app.rules.recurrence import is_for_all
 from app.stores.local.part import fits
 from app.stores.local.public_windows import CANCELLED_NAME, upcoming
 
@@ -82,7 +82,7 @@ def pages_of_window(session: AnySession, row: MaintenanceWindowRow) -> set[int]:
 
 
 def pages_of(session: AnySession, window: MaintenanceWindow) -> set[int]:
-    if for_all(window):
+    if is_for_all(window):
         return set(session.scalars(select(StatusPageMonitorRow.status_page_id).distinct()))
     page_ids = pages_showing(session, window.monitors)
     if window.tags:

@@ -32,7 +32,7 @@ from app.records import (
     PageState,
     Verdict,
 )
-from app.rules.page_state import component_state, impact_of, page_state, stated, worst
+from app.rules.page_state import component_state, impact_of, page_state, state_by_post, worst
 from app.stores.local.windows import active_windows, in_maintenance
 
 # Classifications by which an incident does not count.
@@ -112,7 +112,7 @@ def _states_by_posts(ids: Collection[int]) -> defaultdict[tuple[int, int], list[
         .where(PostRow.status_page_id.in_(ids), PostRow.state.in_(OPEN_STATES))
     )
     for page_id, state, automatic, monitor_id, own in rows:
-        by_post = stated(state, impact_of(own, state, automatic=automatic))
+        by_post = state_by_post(state, impact_of(own, state, automatic=automatic))
         if by_post != ComponentState.OPERATIONAL:
             states[page_id, monitor_id].append(by_post)
     return states

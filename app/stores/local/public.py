@@ -60,7 +60,7 @@ from app.records import (
 )
 from app.rules.causes import public_cause
 from app.rules.natural import natural_key
-from app.rules.page_state import page_link, page_state, stated, worst
+from app.rules.page_state import page_link, page_state, state_by_post, worst
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
 from app.stats.cover import overlap
@@ -418,7 +418,7 @@ def _apply_impact(
     by_id = {monitor.id: monitor for monitor in monitors}
     for post in posts:
         for entry in post.impact if post.state in OPEN_STATES else ():
-            monitor, state = by_id.get(entry.key), stated(post.state, entry.value)
+            monitor, state = by_id.get(entry.key), state_by_post(post.state, entry.value)
             if monitor is None or worst([monitor.state, state]) != state:
                 continue
             begun = _begun(entry.key, post, incidents)

@@ -31,7 +31,7 @@ from app.rules.calendar_entries import sequence, uid
 from app.rules.recurrence import (
     ONCE,
     WORDS,
-    for_all,
+    is_for_all,
     next_occurrences,
     occurrences_between,
     repeated,
@@ -132,7 +132,7 @@ def _windows(
             for id, at in session.execute(statement):
                 concerned.add(id)
                 changed = max(changed, at)  # it may have got the tag then
-        if concerned or (shown and for_all(window)):
+        if concerned or (shown and is_for_all(window)):
             members = sorted(concerned)
             yield from _occurrences(page, row, window, members, changed, start, end)
 

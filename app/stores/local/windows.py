@@ -96,7 +96,7 @@ def in_maintenance(now: Any, active: Iterable[MaintenanceWindow]) -> ColumnEleme
     """
     own = in_own_window(now, now)
     active = list(active)
-    if any(calendar.for_all(window) for window in active):
+    if any(calendar.is_for_all(window) for window in active):
         return true()
     if not active:
         return own

@@ -15,7 +15,7 @@ from app.forms.monitor_choices import days_label
 from app.i18n import N_, _, _n
 from app.records import AUTO, Monitor, words_of
 from app.rules.figures import percent
-from app.rules.time import alert_days, days_left, expiry
+from app.rules.time import days_left, expiry, warning_days
 from app.web.shown import charts, times
 
 LASTED = {
@@ -116,7 +116,7 @@ LIFE_UNKNOWN = N_("when a third of its lifetime remains")
 
 def certificate_alert(monitor: Monitor) -> str:
     """When the alert comes: ``14 days before``; empty for never."""
-    days = alert_days(monitor.ssl_alert_days, monitor.ssl_issued_at, monitor.ssl_expires_at)
+    days = warning_days(monitor.ssl_alert_days, monitor.ssl_issued_at, monitor.ssl_expires_at)
     if days is None:
         return _(LIFE_UNKNOWN) if monitor.ssl_alert_days == AUTO else ""
     when = _when(days)
@@ -146,7 +146,7 @@ def _certificate_shown(monitor: Monitor) -> int:
     """How many days before the expiry lists show it. With ``auto`` it is the day of the alert,
     because short-lived certificates are always within ``NEAR_DAYS``.
     """
-    days = alert_days(monitor.ssl_alert_days, monitor.ssl_issued_at, monitor.ssl_expires_at)
+    days = warning_days(monitor.ssl_alert_days, monitor.ssl_issued_at, monitor.ssl_expires_at)
     if monitor.ssl_alert_days == AUTO and days is not None:
         return days
     return max(times.NEAR_DAYS, days or 0)

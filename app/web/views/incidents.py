@@ -113,7 +113,8 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         last_good=timeline.last_good(incident.evidence),
         with_all_fields=timeline.with_all_fields,
         compared_with=good.words(times.clock) if good else None,
-        seen_from=who_saw(incident.evidence, still=incident.is_open) or ", ".join(incident.seen_by),
+        seen_from=who_saw(incident.evidence, is_open=incident.is_open)
+        or ", ".join(incident.seen_by),
         places=places,
         notes=current_store().monitors.notes(incident.monitor_id),
         affected=current_store().monitors.refs(ids=incident.affected) if incident.affected else (),

@@ -342,7 +342,7 @@ class QueueCarrier:
         previous = self._probers.get(name)
         clock = previous.clock if previous else Offset()
         # The message was sent before it arrived, so the prober's clock is ahead by at least this.
-        offset = timedelta(seconds=clock.bounds(ahead.total_seconds())[0])
+        offset = timedelta(seconds=clock.add(ahead.total_seconds())[0])
         checks = expected + (previous.report.checks if previous else 0)
         report = ProberReport(name, message["version"], offset, checks)
         self._probers[name] = _Prober(report, message["network_down"], now, clock)
