@@ -19,11 +19,11 @@ class Acceptance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The outcome of one attempt. ``text`` is for the delivery log and has no secrets.
+    """The answer of a service to one attempt. ``text`` is for the delivery log and has no secrets.
 
-    ``retry_after`` in seconds, if the service named a pause. ``gone``: the address no longer
-    exists, which ends a subscription. ``moved_to``: the new channel value that the service named.
-    ``bug``: Wakeful failed, not the service.
+    ``retry_after``: the pause in seconds that the service asked for. ``gone``: the address no
+    longer exists, so its subscription ends. ``moved_to``: the new channel value that the service
+    named. ``bug``: Wakeful failed, not the service.
     """
 
     acceptance: Acceptance
@@ -59,17 +59,18 @@ def permanent(text: str) -> Answer:
     return Answer(Acceptance.PERMANENT, text)
 
 
-# Seconds. A service that asks for more is retried after this: a single wrong header must not use
-# up the 24 hours after which a message is given up.
+# Seconds. A service that asks for a longer pause is retried after this time: a single wrong header
+# must not use up the 24 hours after which a message is given up.
 MAX_PAUSE = 3600.0
 
-# 425 says "too early"; the other 4xx say that the request itself is wrong, and it stays the same.
+# Timeout, too early, too many requests. With any other 4xx the request is wrong, and another
+# attempt would send the same.
 _RETRIED_4XX = frozenset({408, 425, 429})
 
 
-def accepts_status(status: int) -> Acceptance:
-    """The meaning of an HTTP status for a delivery. A redirect that ``base.post`` has not followed
-    is final.
+def acceptance_of_status(status: int) -> Acceptance:
+    """The meaning of an HTTP status for a delivery. A redirect is permanent: ``base.post`` has
+    followed those that it may.
     """
     if 200 <= status < 300:
         return Acceptance.DELIVERED
@@ -78,8 +79,8 @@ def accepts_status(status: int) -> Acceptance:
 
 def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> float | None:
     """The pause that an answer asks for in seconds: ``retry_after`` of a JSON body (Discord,
-    Telegram), else the header as seconds or as a date; ``MAX_PAUSE`` at most. None if it is
-    none of these, or a date that has passed.
+    Telegram), else the header ``Retry-After`` as seconds or as a date; ``MAX_PAUSE`` at most. None
+    if there is neither, or if the date has passed.
     """
     if isinstance(body, dict):
         inner = body.get("parameters")

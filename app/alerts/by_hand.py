@@ -39,9 +39,8 @@ def send_test_to(
     chosen: Sequence[Target], now: datetime, *, monitor_id: int | None = None
 ) -> tuple[int, ...]:
     """Put ``test`` into the outbox for these channel values, which need not be stored anywhere.
-    Returns the delivery ids, in their order. ``monitor_id``: the monitor they belong to, if any.
-
-    Raises Invalid if there is no such monitor.
+    Returns the delivery ids, in the order of the values. ``monitor_id``: the monitor that the
+    message names, if any. Raises Invalid if there is no such monitor.
     """
     with writing() as session:
         monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
@@ -77,15 +76,15 @@ def give_up(delivery_id: int, now: datetime) -> None:
 
 
 def retry(delivery_id: int, now: datetime) -> None:
-    """Send a delivery now that failed, is pending or on hold; its 24 hours begin again. Raises
-    NotFound and Conflict.
+    """Send a failed, pending or held delivery now. Its 24 hours begin again. Does nothing while it
+    is being sent. Raises NotFound and Conflict.
     """
     with writing() as session:
         row = _alert(session, delivery_id)
         if row.status == DeliveryStatus.DELIVERED:
             raise Conflict(_("This message was delivered already, so it cannot be sent again."))
         if row.lease_until is not None and row.lease_until > now:
-            return  # it is being sent at this moment
+            return
         if isinstance(row.value, Unreadable):
             raise Conflict(_("This message's target cannot be read, so it cannot be sent again."))
         if isinstance(row.facts, Unreadable):

@@ -1,7 +1,7 @@
-"""Tasks of the worker every few seconds, beside sending: give up messages that are too old, send
-those that wait too long because the clock was set back, write the digests of quiet hours, and
-delete the messages of deleted subscribers. ``hold_after_restore`` is for a restore. Every function
-runs inside a transaction.
+"""The tasks that the worker does every few seconds besides sending: give up messages that are too
+old, send those that wait too long because the clock was set back, write the digests of quiet hours,
+and delete the messages of deleted subscribers. ``hold_after_restore`` is for a restore. Every
+function runs inside a transaction.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def expired(session: AnySession, now: datetime) -> list[int]:
 
 
 def give_up_expired(session: AnySession, ids: Sequence[int], now: datetime) -> None:
-    """Give up rows whose 24 hours passed while no worker ran, as after the restore of an old
-    backup: an alert that is two days late would look new. If the outage still lasts, the next
-    check that finds it sends a new alert.
+    """Give up rows whose 24 hours have passed, for example while no worker ran: an alert that is
+    two days late would look new. If no attempt was made to send an opening and its outage still
+    lasts, the next check that finds the outage sends a new alert.
     """
     table = DeliveryRow
     query = select(table.id, table.facts, table.created_at, table.attempts)
@@ -66,7 +66,7 @@ def give_up_expired(session: AnySession, ids: Sequence[int], now: datetime) -> N
     unsent = 0
     for id, facts, created_at, attempts in rows:
         if readable(created_at) is None:
-            continue  # its age is unknown, so it is sent
+            continue  # the age of the row is unknown, so it is sent
         since = created_at if isinstance(facts, Unreadable) else period_start(facts, created_at)
         if now - since > GIVE_UP_AFTER:
             give_up(
@@ -83,8 +83,8 @@ def give_up_expired(session: AnySession, ids: Sequence[int], now: datetime) -> N
 
 def hold_after_restore(session: AnySession, now: datetime) -> int:
     """Put on hold the messages of a restored backup that are older than RESTORED_OLD, until a
-    person retries them or gives them up: the outages that they are about are over, or people know
-    of them. Returns how many.
+    person retries them or gives them up: their outages are over, or people know of them. Returns
+    the number of messages.
     """
     return rows_changed(
         session,
@@ -121,8 +121,8 @@ def make_due(session: AnySession, ids: Collection[int], now: datetime) -> None:
     """Make these rows due now, and end their leases."""
     log.warning("The clock was set back. %d delayed messages are sent now.", len(ids))
     rows = (DeliveryRow.id.in_(list(ids)), DeliveryRow.status == DeliveryStatus.PENDING)
-    for moment in (DeliveryRow.next_attempt_at, DeliveryRow.lease_until):
-        session.execute(updating(DeliveryRow).where(*rows, moment > now).values({moment: now}))
+    for column in (DeliveryRow.next_attempt_at, DeliveryRow.lease_until):
+        session.execute(updating(DeliveryRow).where(*rows, column > now).values({column: now}))
 
 
 Find = Callable[[AnySession, datetime], Collection[Any]]

@@ -1,5 +1,5 @@
-"""The rows of a lane in the database: read them, carry out the decision of ``lanes.decide``, lease
-the row to send, and store the outcome. Every function runs inside a transaction.
+"""The rows of a lane in the database: read them, carry out the decisions of ``lanes.decide_next``,
+lease the row to send, and store the outcome. Every function runs inside a transaction.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def due_lanes(
 
 
 def any_waits(session: AnySession) -> bool:
-    """Whether a row waits to be sent, now or later; otherwise a turn has nothing to look for."""
+    """Whether a row waits to be sent, now or later."""
     return bool(session.scalar(_ANY_WAITS))
 
 
@@ -122,20 +122,20 @@ class LaneClaim:
     waits: bool = False
 
 
-def next_of_lane(session: AnySession, lane: str, health: LaneHealth, now: datetime) -> LaneClaim:
-    """Decide what the lane does next, store the decision, and claim the row to send, if any."""
+def claim_next(session: AnySession, lane: str, health: LaneHealth, now: datetime) -> LaneClaim:
+    """Carry out the decisions on a lane until one claims a row or none is left to make."""
     rows = _pending(session, lane, now, FIRST_PENDING)
     history = _history(session, lane, rows)
     cut = len(rows) == FIRST_PENDING
-    chosen = _decide(session, rows, history, health, now, cut=cut)
-    if chosen is None:
+    lane_claim = _carry_out(session, rows, history, health, now, cut=cut)
+    if lane_claim is None:
         rows = _pending(session, lane, now, MAX_PENDING)
         history = _history(session, lane, rows, history)
-        chosen = _decide(session, rows, history, health, now, cut=False)
-    return chosen or LaneClaim()
+        lane_claim = _carry_out(session, rows, history, health, now, cut=False)
+    return lane_claim or LaneClaim()
 
 
-def _decide(
+def _carry_out(
     session: AnySession,
     rows: list[PendingRow],
     history: History,
@@ -144,11 +144,11 @@ def _decide(
     *,
     cut: bool,
 ) -> LaneClaim | None:
-    """What a lane with these rows sends. ``cut``: the lane may have more rows. Returns None if the
-    decision needs them.
+    """Carry out the decisions on these rows of a lane. ``cut``: the lane may have more rows.
+    Returns None if a decision needs them.
     """
     while rows:
-        decision = lanes.decide(rows, history, health, now)
+        decision = lanes.decide_next(rows, history, health, now)
         to_send = [decision.row] if isinstance(decision, lanes.Send) else []
         if isinstance(decision, lanes.Combine):
             to_send = [*decision.rows[:FIRST_NAMED]]
@@ -157,8 +157,8 @@ def _decide(
             continue
         if isinstance(decision, lanes.Send):
             return LaneClaim(_lease(session, decision.row.id, now, decision.flapping))
-        if isinstance(decision, lanes.Hold):
-            hold(session, decision.ids, decision.reason)
+        if isinstance(decision, lanes.HoldForGood):
+            hold_for_good(session, decision.ids, decision.reason)
             rows = [row for row in rows if row.id not in decision.ids]
         elif isinstance(decision, lanes.Defer):
             session.execute(
@@ -166,7 +166,7 @@ def _decide(
                 .where(DeliveryRow.id == decision.row.id)
                 .values(next_attempt_at=decision.until, reason=decision.reason)
             )
-            # Later rows of its monitor must not be sent first, so this turn leaves them out too.
+            # This turn also leaves out the later rows of its monitor, which must not be sent first.
             rows = [row for row in rows if row.monitor_id != decision.row.monitor_id]
         elif cut:
             return None
@@ -177,10 +177,12 @@ def _decide(
     return None if cut else LaneClaim()
 
 
-def hold(
+def hold_for_good(
     session: AnySession, ids: Collection[int], reason: Reason, covered_by: int | None = None
 ) -> None:
-    """Hold these rows for good. ``covered_by``: the message for several that has them."""
+    """Mark these rows as held, without a time to send them. ``covered_by``: the message that covers
+    them, if they are part of one.
+    """
     session.execute(
         updating(DeliveryRow)
         .where(is_among(DeliveryRow.id, ids))
@@ -191,7 +193,7 @@ def hold(
 def _lease(
     session: AnySession, id: int, now: datetime, flapping: int | None = None
 ) -> ClaimedDelivery | None:
-    """Lease a row with a guarded update; None if it is no longer free."""
+    """Lease a row with a guarded update. Returns None if it is leased or no longer pending."""
     token = secrets.token_hex(16)
     leasing = (
         updating(DeliveryRow)
@@ -219,7 +221,7 @@ def _group(session: AnySession, group: lanes.Combine, now: datetime) -> ClaimedD
         "deliveries": ids,
     }
     group_id = add_group(session, group.event, first[0], facts, now)
-    hold(session, ids, Reason.BURST, group_id)
+    hold_for_good(session, ids, Reason.BURST, group_id)
     return _lease(session, group_id, now)
 
 
@@ -253,8 +255,9 @@ def _pending(
 def _history(
     session: AnySession, lane: str, rows: Sequence[PendingRow], earlier: History | None = None
 ) -> History:
-    """The history that a decision on these rows needs. ``earlier``: the history of the first of
-    them, if this transaction has read it: it may have thousands of changes.
+    """The history that a decision on these rows needs. ``earlier``: the history that this
+    transaction has read for the first of them. Its changes, which may be thousands, are not read
+    again if they begin at the same time.
     """
     incidents = {
         row.incident_id
@@ -306,7 +309,7 @@ def _openings(
         if (group := row.covered_by) is not None:
             id, status, reason = group, states.get(group, DeliveryStatus.DELIVERED), None
         elif reason in (Reason.QUIET_HOURS, Reason.RESTORED) and incident in reminded:
-            status = DeliveryStatus.DELIVERED
+            status = DeliveryStatus.DELIVERED  # people know of the outage by the reminder
         openings[incident] = lanes.OpeningDelivery(id, status, reason)
     return openings
 
@@ -319,14 +322,14 @@ def _rows_as_stored(ids: Collection[int]) -> Any:
 # --- Outcomes -------------------------------------------------------------------------------------
 
 
-def store(
+def store_outcome(
     session: AnySession,
     claim: ClaimedDelivery,
     outcome: lanes.AttemptOutcome,
     now: datetime,
     text: str = "",
 ) -> None:
-    """Store the outcome of an attempt, and what was sent: ``text``, encrypted with the facts.
+    """Store the outcome of an attempt. ``text``: the sent text, which is encrypted with the facts.
 
     A message that was delivered is stored as delivered even if another worker has leased it since.
     """
@@ -352,7 +355,7 @@ def store(
 
 def retry_soon(session: AnySession, lane: str, now: datetime) -> None:
     """Make the rows of a lane that wait for a retry due now: its channel works again. A row without
-    an attempt waits for something else: the notice of a place for the end of quiet hours.
+    an attempt waits for something else, such as the end of quiet hours.
     """
     soon, was_tried = now + timedelta(seconds=2), cast(DeliveryRow.attempts, String) != "[]"
     session.execute(
@@ -368,7 +371,7 @@ def retry_soon(session: AnySession, lane: str, now: datetime) -> None:
 
 
 def give_up(session: AnySession, id: int, reason: str) -> None:
-    """Mark a row as failed without an attempt."""
+    """Mark a row as failed, without another attempt."""
     session.execute(
         updating(DeliveryRow)
         .where(DeliveryRow.id == id)
@@ -379,8 +382,6 @@ def give_up(session: AnySession, id: int, reason: str) -> None:
 def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
     """Give up those of these rows that are unreadable or incomplete; returns their ids. A message
     whose incident can be read is composed again instead.
-
-    The delivery log shows the reason for each. All other rows are sent as usual.
     """
     faults = {}
     for row in session.scalars(_rows_as_stored(ids)) if ids else ():
@@ -412,10 +413,10 @@ def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
 
 
 def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
-    """Give up the pending rows of a lane that a decision fails on; returns their ids.
+    """Give up the pending rows of a lane on which a decision fails; returns their ids.
 
-    No stored value is the cause (``app.db.types``): it is a fault of Wakeful, which must not stop
-    the other rows of the lane.
+    The cause is no stored value (``app.db.types``) but a fault of Wakeful, which must not stop the
+    other rows of the lane.
     """
     pending = (DeliveryRow.lane == lane, DeliveryRow.status == DeliveryStatus.PENDING)
     ids = session.scalars(select(DeliveryRow.id).where(*pending).order_by(DeliveryRow.id)).all()
@@ -423,9 +424,9 @@ def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
     for id in ids:
         try:
             with session.begin_nested():
-                # As a turn does: it raises the same error.
+                # Decide as a turn does, to meet the same error.
                 rows = _pending(session, lane, now, 1, only=id)
-                lanes.decide(rows, _history(session, lane, rows), LaneHealth(), now)
+                lanes.decide_next(rows, _history(session, lane, rows), LaneHealth(), now)
                 row = session.scalars(_rows_as_stored([id])).one()
                 if not isinstance(row.facts, Unreadable):
                     lanes.period_start(row.facts, row.created_at)

@@ -1,5 +1,5 @@
-"""The message of a row of the outbox, made of its facts and of the present database and settings.
-The worker sends it, and the delivery log shows it.
+"""The message of a row of the outbox. It is made from the facts of the row, the present database
+and the settings. The worker sends the message, and the delivery log shows it.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def _sources(row: Row) -> str | None:
 
 
 def _reader(row: Row) -> str:
-    """The name of the channel that has the acknowledge link, without secrets. An acknowledgement by
-    this link names it.
+    """The name of the channel that has the acknowledge link, without secrets: who acknowledged an
+    incident by the link.
     """
     if row.channel == Channel.EMAIL:
         return _("a link in the email to %(address)s", address=row.value)
@@ -88,8 +88,8 @@ def _others_down(session: AnySession) -> dict[int, str]:
 
 
 def message_text(session: AnySession, settings: Settings, row: DeliveryRow) -> str | None:
-    """The text that was sent last; the present text of a message that was not sent. None if it
-    cannot be read.
+    """The text that was sent last, or the present text of a message that was not sent. None if the
+    row cannot be read.
     """
     if isinstance(row.facts, Unreadable) or isinstance(row.value, Unreadable):
         return None
@@ -97,6 +97,6 @@ def message_text(session: AnySession, settings: Settings, row: DeliveryRow) -> s
         return str(row.facts[SENT])
     if not messages.is_complete(row.facts):
         return None  # an older version wrote its facts
-    with speaking(None):  # as it is sent, whatever the language of the reader
+    with speaking(None):  # in the language in which it is sent, not in that of the reader
         message = Composer(session, settings, [row]).message(row)
         return text_of(row.channel, Outgoing(row.message_id, row.value, message, row.created_at))

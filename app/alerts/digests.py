@@ -1,10 +1,11 @@
-"""Quiet hours in the outbox: rows written in them are on hold, and when they end, each channel
-value gets one message about all of them, the digest. Every function runs inside a transaction.
+"""Quiet hours in the outbox: rows that are due in them are on hold. When the quiet hours end, each
+channel value gets one message about all of these rows, the digest. Every function runs inside a
+transaction.
 
-A row on hold stays in the log with its reason and, later, the id of its digest. While it waits, its
-``next_attempt_at`` is the end of the quiet hours as they were when it was put on hold. Whether they
-are over is decided by the present fields of the monitor and its contacts, so that no row is left
-behind when these change.
+A row on hold stays in the log with its reason and, later, the id of its digest. Its
+``next_attempt_at`` is the end of the quiet hours, as they were when the row was put on hold. The
+present quiet hours of the monitor and its contacts decide when the row is released, so that a
+change of them leaves no row on hold.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ _MAY_BE_QUIET = (
 )
 
 
-def hold(session: AnySession, now: datetime) -> None:
-    """Hold the due rows of monitors whose quiet hours have begun since the row was written."""
+def put_on_hold(session: AnySession, now: datetime) -> None:
+    """Put on hold the due rows whose quiet hours have begun since the row was written."""
     rows = session.execute(_MAY_BE_QUIET, {"now": now}).all()
     for row, until in _with_ends(session, rows, now):
         if until is None:
@@ -86,8 +87,8 @@ def due(session: AnySession, now: datetime) -> set[MonitorSources]:
 def _with_ends(
     session: AnySession, rows: Sequence[Any], now: datetime
 ) -> Iterator[tuple[Any, datetime | None]]:
-    """Each row with the end of its quiet hours; None if it is not in any. The rows have ``sources``
-    and ``_HOURS``.
+    """Each row with the end of its quiet hours, which is None outside of them. The rows have
+    ``sources`` and ``_HOURS``.
     """
     contacts = contact_hours(session, {row.sources for row in rows})
     for row in rows:
@@ -96,9 +97,9 @@ def _with_ends(
 
 
 def release(session: AnySession, ended: Collection[MonitorSources], now: datetime) -> int:
-    """Write one digest for each channel value with rows on hold of these monitors and sources, and
-    set ``covered_by`` in them. Returns the number of digests. A service with an alert for each
-    incident gets the rows themselves.
+    """Release the rows on hold of these monitors and sources. Each channel value gets one digest,
+    whose id is the ``covered_by`` of the rows; a service of BY_INCIDENT gets the rows themselves.
+    Returns the number of digests.
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
     of_these = is_among(DeliveryRow.monitor_id, {id for id, _ in ended})
@@ -114,8 +115,8 @@ def release(session: AnySession, ended: Collection[MonitorSources], now: datetim
     _send_each(session, [row for lane in by_incident for row in lanes.pop(lane)], incidents, now)
     for lane, rows in lanes.items():
         rows.extend(_recoveries(session, lane, rows, now))
-    # The digest is a reminder too, so the next reminder is due a whole period from now. Incidents
-    # are written before deliveries, as everywhere: in another order, two writers could deadlock.
+    # The digest is a reminder too, so the next reminder is due a whole period from now. Every
+    # writer writes incidents before deliveries: in another order, two writers could deadlock.
     session.execute(
         updating(IncidentRow)
         .where(is_among(IncidentRow.id, incidents), IncidentRow.ended_at.is_(None))
@@ -125,8 +126,9 @@ def release(session: AnySession, ended: Collection[MonitorSources], now: datetim
 
 
 def _drop_settled(session: AnySession, lanes: dict[str, list[Any]], incidents: Incidents) -> None:
-    """Drop the rows of ended incidents whose outage was delivered before and whose recovery is not
-    on hold, such as an acknowledgement that only a contact in quiet hours wants.
+    """Hold for good the rows of ended incidents whose outage was delivered before and whose
+    recovery is not on hold: for example, an acknowledgement that only a contact in quiet hours
+    wants.
     """
     ended = {id for id, (incident, _monitor) in incidents.items() if incident.ended_at is not None}
     notified = notified_lanes(session, ended)
@@ -134,7 +136,7 @@ def _drop_settled(session: AnySession, lanes: dict[str, list[Any]], incidents: I
         with_recovery = {row.incident_id for row in rows if row.event == Event.INCIDENT_RESOLVED}
         settled = notified.get(lane, frozenset()) - with_recovery
         ids = [row.id for row in rows if row.incident_id in settled]
-        claims.hold(session, ids, Reason.SETTLED)
+        claims.hold_for_good(session, ids, Reason.SETTLED)
         lanes[lane] = [row for row in rows if row.incident_id not in settled]
         if not lanes[lane]:
             del lanes[lane]
@@ -143,12 +145,14 @@ def _drop_settled(session: AnySession, lanes: dict[str, list[Any]], incidents: I
 def _send_each(
     session: AnySession, rows: Sequence[Any], incidents: Incidents, now: datetime
 ) -> None:
-    """Send these rows. Rows of an incident that opened and ended in quiet hours are dropped: nobody
-    is called for an outage that is over.
+    """Make these rows due. Rows of an incident that opened and ended in quiet hours are held for
+    good: nobody is called for an outage that is over.
     """
     opened = {row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED}
     over = {id for id in opened if id in incidents and incidents[id][0].ended_at is not None}
-    claims.hold(session, [row.id for row in rows if row.incident_id in over], Reason.SETTLED)
+    claims.hold_for_good(
+        session, [row.id for row in rows if row.incident_id in over], Reason.SETTLED
+    )
     session.execute(
         updating(DeliveryRow)
         .where(is_among(DeliveryRow.id, [row.id for row in rows if row.incident_id not in over]))
@@ -159,7 +163,7 @@ def _send_each(
 def _recoveries(
     session: AnySession, lane: str, rows: Sequence[Any], now: datetime
 ) -> Sequence[Any]:
-    """The pending recoveries of outages among these rows: the digest names them too."""
+    """The pending recoveries of outages among these rows: the digest covers them too."""
     opened = [row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED]
     query = select(*_COLUMNS).where(
         DeliveryRow.lane == lane,
@@ -175,8 +179,8 @@ def _recoveries(
 def _write_digest(
     session: AnySession, rows: Sequence[Any], incidents: Incidents, now: datetime
 ) -> bool:
-    """Write the digest of one channel value. The first row has the value, and the rows of notices
-    their texts; those that cannot be read are given up. Returns False if that is all rows.
+    """Write the digest of one channel value. It needs the value of the first row and the facts of
+    notices; rows that cannot be read are given up. Returns False if no row is left.
     """
     ids = [row.id for row in rows]
     notice_ids = [row.id for row in rows if row.event in _NOTICES]
@@ -192,7 +196,7 @@ def _write_digest(
         "deliveries": ids,
     }
     digest_id = add_group(session, Event.INCIDENTS_DIGEST, loaded[ids[0]], facts, now)
-    claims.hold(session, ids, Reason.QUIET_HOURS, digest_id)
+    claims.hold_for_good(session, ids, Reason.QUIET_HOURS, digest_id)
     return True
 
 

@@ -1,15 +1,17 @@
-"""The states of a delivery, and the decisions on it. Pure: takes rows, answers and times.
+"""The states of a delivery, and the decisions on it. Pure: the functions take rows, answers and
+times.
 
 A lane is the deliveries of one channel value, in the order of their ids. No library offers lanes: a
-queue retries each message by itself. It does not keep a recovery behind its outage, and does not
-make one message of twenty.
+queue retries each message alone. It does not keep a recovery behind its outage, and does not make
+one message of twenty.
 
  status     reason                 next_attempt_at  what happens
- pending    none                   its time         is sent then; leased while a worker sends it
+ pending    none                   its time         is sent at that time; leased while a worker
+                                                     sends it
  pending    retried by hand        at once          is due; goes first in a lane that fails
  pending    flapping               10 min later     is deferred: its monitor has opened too often
- held       quiet hours            their end        is on hold: a digest will cover it, or it is
-                                                     sent then, to a service of BY_INCIDENT
+ held       quiet hours            their end        is on hold: at their end, a digest covers it, or
+                                                     it is sent, to a service of BY_INCIDENT
  held       quiet hours, burst     none             is covered by a message for several (covered_by)
  held       restored               none             waits for a person: it is from a restored backup
  held       flapping, settled,     none             is not sent: its incident has ended or is
@@ -20,15 +22,19 @@ make one message of twenty.
  from       to         when                                                          by
             pending    an event is written; an opening and a recovery wait 0.5 s     outbox
             held       the same in quiet hours                                       outbox
- pending    held       quiet hours have begun; they end: a digest is pending         digests
+ held       pending    in that transaction: it is about a place, or the end of an    outbox
+                       incident that is deleted
+ pending    held       quiet hours have begun                                        digests
+ pending    held       it is a recovery, and the digest covers it with its outage    digests
  held       pending    quiet hours end, at a service of BY_INCIDENT                  digests
- pending    pending    it is deferred, for flapping or for the rest of a burst       decide
- pending    held       it is superseded, or part of a burst or of several that were  decide
+ pending    pending    it is deferred, for flapping or for the rest of a burst       decide_next
+ pending    held       it is superseded, or part of a burst or of several that were  decide_next
                        acknowledged at once
- pending    delivered  the service took it                                           outcome_of
- pending    pending    the service may take it later: a growing pause, Retry-After   outcome_of
- pending    failed     it is refused for good, a bug stops it twice, 24 h are over   outcome_of
- pending    failed     it cannot be read or composed, or its answer not stored       claims, worker
+ pending    delivered  the service took it                                           attempt_outcome
+ pending    pending    the service may take it later: a growing pause, Retry-After   attempt_outcome
+ pending    failed     it is refused for good, a bug stops it twice, a test failed,  attempt_outcome
+                       a webhook did not confirm 3 times, 24 h are over
+ pending    failed     it cannot be read or composed, or its outcome not stored      claims, worker
  pending, held  failed  nobody sent it in 24 h, or a person gives it up              chores, by_hand
  pending, held  held    a backup was restored: a person decides                      chores
  pending    pending    it is due at once: its channel works again, or the clock was  claims, chores
@@ -44,7 +50,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from app.alerts.answers import Acceptance, Answer
 from app.i18n import N_, _
@@ -60,16 +66,16 @@ from app.records import (
 from app.rules.clocks import is_due
 from app.rules.time import iso
 
-# An opening or a recovery waits this long for others of the same burst, and the extra time only if
-# there are others. Together they are the 2 s of decision 5.
+# An opening or a recovery waits this long for others of the same burst. The extra time is added if
+# BURST_MAY_COME monitors have changed. The sum is the 2 s of decision 5.
 BURST_WAIT = timedelta(seconds=0.5)
 BURST_EXTRA_WAIT = timedelta(seconds=1.5)
 BURST_MONITORS = 20
 BURST_WINDOW = timedelta(seconds=60)
-BURST_MAY_COME = 3  # monitors at once that may become a burst: wait the full 2 s for others
+BURST_MAY_COME = 3  # monitors within BURST_WINDOW
 FLAPPING_WINDOW = timedelta(minutes=10)
 FLAPPING_OPENINGS = 4  # decision 5: "more than 3"
-PROBE_EVERY = timedelta(seconds=60)  # how often a failing lane tries its next message
+PROBE_EVERY = timedelta(seconds=60)  # how often a failing lane sends its next message
 SKIP = timedelta(seconds=1)  # a lane whose rows have to wait is read again after this
 # Seconds before each retry; the last one repeats. With the jitter, the first retry comes within 5 s
 # and the second within 15 s of the first attempt, and no pause exceeds 2 minutes (decision 5).
@@ -133,6 +139,21 @@ class OpeningDelivery:
     status: str
     reason: str | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether it may still be sent, alone or in the digest of the quiet hours."""
+        on_hold = self.status == DeliveryStatus.HELD and self.reason == Reason.QUIET_HOURS
+        return on_hold or self.status == DeliveryStatus.PENDING
+
+    @property
+    def hold_reason(self) -> Reason | None:
+        """Why a recovery is not sent after it; None if the opening was delivered."""
+        if self.status == DeliveryStatus.DELIVERED:
+            return None
+        if self.status == DeliveryStatus.HELD and self.reason in tuple(Reason):
+            return Reason(self.reason or "")
+        return Reason.OUTAGE_NOT_DELIVERED
+
 
 class LaneChange(NamedTuple):
     """An opening or a recovery: when, of which monitor, and the severity of its incident now."""
@@ -149,44 +170,38 @@ Changes = Mapping[str, Sequence[LaneChange]]
 class History:
     """The other rows of the lane that a decision needs.
 
-    ``openings``: by incident. ``changes``: for each event that may be grouped, the times and
-    monitors of its rows of any status from ``since`` on, oldest first.
+    ``openings``: by incident. ``changes``: for each event of GROUPED, the times and monitors of its
+    rows of any status from ``since`` on, oldest first.
     """
 
     openings: Mapping[int, OpeningDelivery]
     changes: Changes
     since: datetime | None = None
 
-    def may_follow(self, recovery: PendingRow) -> Literal[True] | Reason | None:
-        """Whether a recovery may be sent: True, a reason to put it on hold, or None for not yet."""
-        opening = self.openings.get(recovery.incident_id or 0)
-        if opening is None or opening.status == DeliveryStatus.DELIVERED:
-            # Without an opening row, only a reminder was sent, or it was deleted because of age.
-            return True
-        waits = opening.status == DeliveryStatus.HELD and opening.reason == Reason.QUIET_HOURS
-        if waits or opening.status == DeliveryStatus.PENDING:
-            return None  # it is being sent, or the digest of the quiet hours will include it
-        if opening.status == DeliveryStatus.HELD and opening.reason in tuple(Reason):
-            return Reason(opening.reason or "")
-        return Reason.OUTAGE_NOT_DELIVERED
+    def opening_of(self, recovery: PendingRow) -> OpeningDelivery | None:
+        """The opening of the incident that has ended. None if only a reminder was sent, or if the
+        opening was deleted because of its age.
+        """
+        return self.openings.get(recovery.incident_id or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class LaneHealth:
-    """Whether the lane's channel worked at the last attempt, and its time. A permanent refusal of
-    one message, and a fault of ours, say nothing against the channel.
+    """The health of a lane's channel. ``works``: whether it worked at the last attempt, which was
+    at ``last_at``. It counts as working after a permanent refusal of one message, and after a bug
+    of Wakeful.
 
     ``closed_until``: the end of a pause that the service asked for (Retry-After). It applies to the
     whole lane.
     """
 
-    last_ok: bool = True
+    works: bool = True
     last_at: datetime | None = None
     closed_until: datetime | None = None
 
-    def closed(self, now: datetime) -> bool:
-        """Whether the pause lasts. A pause that began after ``now`` is ignored: the clock was set
-        back, and the pause would last longer than the service asked for.
+    def is_closed(self, now: datetime) -> bool:
+        """Whether the service's pause lasts. A pause that began after ``now`` is ignored: the clock
+        was set back, and the pause would last longer than the service asked for.
         """
         if self.closed_until is None or (self.last_at is not None and now < self.last_at):
             return False
@@ -210,7 +225,7 @@ class Combine:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class HoldForGood:
     """These rows are not sent. The lane decides again at once about the others."""
 
     ids: tuple[int, ...]
@@ -226,16 +241,18 @@ class Defer:
     reason: Reason | None
 
 
-Decision = Send | Combine | Hold | Defer | None
+Decision = Send | Combine | HoldForGood | Defer | None
 
 
-def decide(
-    rows: Sequence[PendingRow], history: History, lane: LaneHealth, now: datetime
+def decide_next(
+    rows: Sequence[PendingRow], history: History, health: LaneHealth, now: datetime
 ) -> Decision:
-    """The decision on a lane's pending rows, in the order of their ids; None means wait."""
+    """The next decision on a lane. ``rows``: its pending rows, in the order of their ids. Returns
+    None if no row may be sent now.
+    """
     if any(row.leased for row in rows):
         return None
-    if lane.closed(now):
+    if health.is_closed(now):
         return _requested(rows, history, now)
     blocked: set[int | None] = set()
     for row in rows:
@@ -243,14 +260,14 @@ def decide(
         if row.monitor_id is not None and row.monitor_id in blocked and row.event != Event.TEST:
             continue
         if row.reason == Reason.FLAPPING and row.incident_ended:
-            return Hold((row.id,), Reason.FLAPPING)
+            return HoldForGood((row.id,), Reason.FLAPPING)
         if row.event == Event.INCIDENT_REMINDER and row.settled and row.reason != Reason.BY_HAND:
-            return Hold((row.id,), Reason.SETTLED)
+            return HoldForGood((row.id,), Reason.SETTLED)
         if row.next_attempt_at > now:
             blocked.add(row.monitor_id)
-            # A failing message blocks the later ones, so that the order is kept, but only until
-            # PROBE_EVERY: one that the service cannot take must not close the channel for a day.
-            may_probe = lane.last_ok or is_due(lane.last_at, now, PROBE_EVERY)
+            # A failing message blocks the later ones, to keep the order, but only for PROBE_EVERY:
+            # a message that the service cannot take must not close the channel for a day.
+            may_probe = health.works or is_due(health.last_at, now, PROBE_EVERY)
             if row.attempts and not may_probe:
                 return _requested(rows, history, now)
             continue
@@ -289,9 +306,9 @@ def _acknowledged(row: PendingRow, rows: Sequence[PendingRow]) -> Decision:
     message.
     """
     members = tuple(
-        first
-        for first in _firsts(rows)
-        if first.event == row.event and first.created_at == row.created_at and first.reason is None
+        other
+        for other in _firsts(rows)
+        if other.event == row.event and other.created_at == row.created_at and other.reason is None
     )
     several = row in members and len(members) > 1
     return Combine(Event.INCIDENTS_ACKNOWLEDGED, members) if several else Send(row)
@@ -325,19 +342,16 @@ def _opened(
 def _resolved(
     row: PendingRow, rows: Sequence[PendingRow], history: History, now: datetime
 ) -> Decision:
-    follows = history.may_follow(row)
-    if row.reason == Reason.BY_HAND:
-        # Even by hand, a recovery must not be sent before its outage.
-        return Send(row) if follows else None
-    opening = history.openings.get(row.incident_id or 0)
-    if opening is not None and opening.reason == Reason.FLAPPING:
-        if opening.status == DeliveryStatus.PENDING:
-            return Hold((opening.id, row.id), Reason.FLAPPING)
-        if opening.status == DeliveryStatus.HELD:
-            return Hold((row.id,), Reason.FLAPPING)
-    if follows is True:
-        return _single_or_group(row, rows, history, now)
-    return None if follows is None else Hold((row.id,), follows)
+    opening, by_hand = history.opening_of(row), row.reason == Reason.BY_HAND
+    if opening is not None and opening.waits:
+        if opening.reason == Reason.FLAPPING and not by_hand:
+            return HoldForGood((opening.id, row.id), Reason.FLAPPING)
+        return None  # even by hand, a recovery must not be sent before its outage
+    if by_hand:
+        return Send(row)
+    if opening is not None and (reason := opening.hold_reason) is not None:
+        return HoldForGood((row.id,), reason)
+    return _single_or_group(row, rows, history, now)
 
 
 def _single_or_group(
@@ -351,17 +365,17 @@ def _single_or_group(
         return Send(row, flapping)
     event = Event(row.event)
     changes = history.changes[event]
-    span = burst(changes, row.created_at)
+    span = burst_span(changes, row.created_at)
     if span is not None:
         members = [other for other in _firsts(rows) if _joins(other, event, span, history)]
         if len(members) > 1:
             return Combine(GROUPED[event], tuple(members))
     until = row.created_at + BURST_WAIT + BURST_EXTRA_WAIT
-    close = {
+    monitors = {
         change.monitor for change in changes if abs(change.at - row.created_at) <= BURST_WINDOW
     }
-    may_join = row.created_at <= now < until
-    if span is None and len(close) >= BURST_MAY_COME and may_join and not row.attempts:
+    may_wait = row.created_at <= now < until and not row.attempts
+    if span is None and len(monitors) >= BURST_MAY_COME and may_wait:
         return Defer(row, until, None)
     return Send(row, flapping)
 
@@ -371,12 +385,13 @@ def _joins(
 ) -> bool:
     if row.event != event or row.reason is not None or not span[0] <= row.created_at <= span[1]:
         return False
-    if row.attempts:  # it may have arrived: sent again by itself, it has the same webhook-id
+    if row.attempts:  # it may have arrived: sent alone, it has the same webhook-id as before
         return False
-    return event is Event.INCIDENT_OPENED or history.may_follow(row) is True
+    opening = history.opening_of(row) if event is Event.INCIDENT_RESOLVED else None
+    return opening is None or opening.status == DeliveryStatus.DELIVERED
 
 
-def burst(changes: Sequence[LaneChange], at: datetime) -> tuple[datetime, datetime] | None:
+def burst_span(changes: Sequence[LaneChange], at: datetime) -> tuple[datetime, datetime] | None:
     """The times of the first and the last change of the burst around ``at``; None if no 60 s that
     include ``at`` have changes of 20 monitors.
     """
@@ -420,11 +435,12 @@ FindLanes = Callable[[Any, datetime, Collection[str]], list[str]]  # Any: the se
 
 class Lanes:
     """Lanes that share threads, and the health of each, in memory only. After a restart every lane
-    counts as working, which does no harm.
+    counts as working and open: its later messages do not wait for the end of a pause (Retry-After)
+    that the service asked for before.
 
     ``busy``: lanes with a message that is being sent, at most ``max_busy``. At most half of them
     are lanes whose last attempt failed, so that hanging services leave threads free. ``stuck``:
-    lanes on which no turn can decide, though each of their rows can be read. While there are any,
+    lanes on which no turn can decide, though each of their rows can be read. While a lane is stuck,
     the worker gives no sign of life.
 
     ``find`` returns the lanes with a due row, without the given lanes; ``max_claims``: the lanes
@@ -445,41 +461,40 @@ class Lanes:
         """Read the lane again after ``SKIP``: one of its rows has to wait."""
         self._skipped[name] = now + SKIP
 
-    def skipped(self, now: datetime) -> Collection[str]:
-        """The lanes to skip now. Forgets the lanes that work and are idle: memory stays small."""
-        # The upper bound is for a clock that was set back: no lane is skipped for longer.
-        self._skipped = {
-            name: until for name, until in self._skipped.items() if now < until <= now + SKIP
-        }
+    def skipped(self, now: datetime) -> set[str]:
+        """The lanes to skip now."""
+        # The upper bound is for a clock that was set back: no lane is skipped for longer than SKIP.
+        return {name for name, until in self._skipped.items() if now < until <= now + SKIP}
+
+    def forget_idle(self, skipped: Collection[str]) -> None:
+        """Forget the lanes that work, are idle and are not ``skipped``: memory stays small."""
+        self._skipped = {name: self._skipped[name] for name in skipped}
         self._health = {
-            name: lane
-            for name, lane in self._health.items()
-            if not lane.last_ok or name in self.busy or name in self._skipped
+            name: health
+            for name, health in self._health.items()
+            if not health.works or name in self.busy or name in skipped
         }
-        return self._skipped.keys()
 
     def choose(self, due: Iterable[str], answered: Collection[str]) -> list[str]:
-        """The lanes that get a thread: first working lanes, then failing ones. Among both, lanes in
-        ``answered`` come last. Those were busy and have their answer now.
+        """The lanes that get a thread: first working lanes, then failing ones. In each group, the
+        busy lanes in ``answered``, whose message has its answer now, come last.
         """
         answered_busy = self.busy.intersection(answered)
         names = [*(name for name in due if name not in answered_busy), *answered_busy]
         busy = self.busy - answered_busy
-        failing = [name for name in names if not self.health(name).last_ok]
-        working = [name for name in names if self.health(name).last_ok]
-        failing_room = self.max_busy // 2 - sum(not self.health(name).last_ok for name in busy)
+        failing = [name for name in names if not self.health(name).works]
+        working = [name for name in names if self.health(name).works]
+        failing_room = self.max_busy // 2 - sum(not self.health(name).works for name in busy)
         room = self.max_busy - len(busy)
         return [*working, *failing[: max(0, failing_room)]][: max(0, room)]
 
     def remember(self, name: str, answer: Answer, now: datetime) -> None:
         """Remember the result of the lane's last attempt."""
-        closed = None
+        closed_until = None
         if answer.retry_after is not None:
-            closed = now + timedelta(seconds=answer.retry_after)
-        # A permanent refusal and a bug of Wakeful are about one message: the lane still counts as
-        # working, and its next message may be sent.
-        healthy = answer.acceptance is not Acceptance.RETRY or answer.bug
-        self._health[name] = LaneHealth(last_ok=healthy, last_at=now, closed_until=closed)
+            closed_until = now + timedelta(seconds=answer.retry_after)
+        works = answer.acceptance is not Acceptance.RETRY or answer.bug
+        self._health[name] = LaneHealth(works, now, closed_until)
         self._skipped.pop(name, None)
 
 
@@ -514,7 +529,7 @@ class ClaimedDelivery:
         return asks and self.channel == Channel.WEBHOOK
 
     @property
-    def tries(self) -> int:
+    def failures(self) -> int:
         """The number of failed attempts since it was written, or last retried by hand."""
         return max(0, len(self.attempts) - int(self.facts.get("earlier_attempts", 0)))
 
@@ -529,25 +544,25 @@ class AttemptOutcome:
     next_at: datetime | None = None
 
 
-def outcome_of(claim: ClaimedDelivery, answer: Answer, now: datetime) -> AttemptOutcome:
+def attempt_outcome(claim: ClaimedDelivery, answer: Answer, now: datetime) -> AttemptOutcome:
     """The outcome that follows from a service's answer."""
     attempt = {"at": iso(now), "ok": answer.ok, "answer": answer.text}
     if answer.bug:
         attempt["bug"] = True
     if answer.ok:
         return AttemptOutcome(attempt, DeliveryStatus.DELIVERED)
-    tries = claim.tries + 1
-    # A person waits for the answer to a test, and looks at it: it is tried once (decision 5).
+    failures = claim.failures + 1
+    # A test has one attempt, because a person waits for its answer (decision 5).
     is_final = answer.acceptance is Acceptance.PERMANENT or claim.facts.get("event") == Event.TEST
     # A bug of Wakeful that stops the message a second time would stay unnoticed for a day.
-    earlier = claim.attempts[len(claim.attempts) - claim.tries :]
+    earlier = claim.attempts[len(claim.attempts) - claim.failures :]
     is_bug_again = answer.bug and any(attempt.get("bug") for attempt in earlier)
-    if is_final or is_bug_again or (claim.asks_webhook and tries >= MAX_CONFIRMATIONS):
+    if is_final or is_bug_again or (claim.asks_webhook and failures >= MAX_CONFIRMATIONS):
         return AttemptOutcome(attempt, DeliveryStatus.FAILED, answer.text)
     end = period_start(claim.facts, claim.created_at) + GIVE_UP_AFTER
     if now >= end:
         return AttemptOutcome(attempt, DeliveryStatus.FAILED, reason_after_24_hours(answer.text))
-    pause = timedelta(seconds=retry_pause(tries, answer.retry_after))
+    pause = timedelta(seconds=retry_pause(failures, answer.retry_after))
     return AttemptOutcome(attempt, DeliveryStatus.PENDING, next_at=min(now + pause, end))
 
 
@@ -564,14 +579,14 @@ def reason_after_24_hours(answer: str | None) -> str:
     return _("Given up after 24 hours. The last answer: %(answer)s", answer=answer)
 
 
-def retry_pause(tries: int, retry_after: float | None) -> float:
-    """Seconds until the next attempt after ``tries`` failed ones. ``retry_after``, the pause that
-    the service asks for, replaces that of the table. After as many attempts as there are PAUSES it
-    can only lengthen the pause: otherwise a service that always asks for one second would get
+def retry_pause(failures: int, retry_after: float | None) -> float:
+    """Seconds until the next attempt after ``failures`` failed ones. ``retry_after``, the pause
+    that the service asks for, replaces that of PAUSES. After more failures than PAUSES has entries,
+    it can only lengthen the pause: otherwise a service that always asks for one second would get
     86,400 attempts.
     """
     jitter = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  # it needs no secrecy
-    base = PAUSES[min(tries, len(PAUSES)) - 1] * jitter
+    base = PAUSES[min(failures, len(PAUSES)) - 1] * jitter
     if retry_after is None:
         return base
-    return max(retry_after, MIN_RETRY_AFTER if tries <= len(PAUSES) else base)
+    return max(retry_after, MIN_RETRY_AFTER if failures <= len(PAUSES) else base)

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from app.alerts.claims import unreadable_parts
 from app.alerts.lanes import Reason
-from app.alerts.outbox import lane
+from app.alerts.outbox import lane_of
 from app.alerts.targets import OPEN_EVENTS, channels_of, contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
 from app.db.statements import constant, rows_changed
@@ -31,11 +31,11 @@ LOST_SHOWN_FOR = timedelta(days=3)  # after the end of the incident
 FIRST_ATTEMPT_WITHIN = timedelta(seconds=30)  # unless no worker runs, or its channel fails
 MAX_LOST = 50
 
-# The statements name the table: the ORM would double what they cost.
+# The statements name the table, because the ORM would double their time.
 _TABLE: Any = DeliveryRow.__table__
 _DELIVERY = _TABLE.c
-# ``IS_ALERT`` in a form that no index can serve. For queries that want few rows: SQLite would
-# choose the index on subscriber_id, by which it reads all alerts.
+# ``IS_ALERT`` in a form for which SQLite cannot choose the index on subscriber_id: by that index,
+# queries for few rows would read all alerts.
 _IS_ALERT_UNINDEXED = func.coalesce(_DELIVERY.subscriber_id, constant(0)) == constant(0)
 _REASON = func.coalesce(_DELIVERY.reason, "")
 _NOT_TRIED = func.substr(_REASON, 1, len(NOT_SENT)) == NOT_SENT
@@ -101,7 +101,7 @@ def failed_channels(session: AnySession) -> list[Delivery]:
 
 
 def _rows(session: AnySession, ids: Sequence[int]) -> Sequence[DeliveryRow]:
-    """The rows with these ids, the newest first. Reads nothing if there are none, as usual."""
+    """The rows with these ids, the newest first. Without ids, which is usual, it reads nothing."""
     if not ids:
         return ()
     statement = select(DeliveryRow).where(DeliveryRow.id.in_(ids))
@@ -109,9 +109,9 @@ def _rows(session: AnySession, ids: Sequence[int]) -> Sequence[DeliveryRow]:
 
 
 def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
-    """Messages that were not sent (``Delivery.is_lost``) and still matter: the
-    incident is open or ended within ``LOST_SHOWN_FOR``, and no later message replaces it. Newest
-    first.
+    """Messages that were not sent (``Delivery.is_lost``) and still matter, the newest first: the
+    incident is open or ended within ``LOST_SHOWN_FOR``, and there is no later message of the same
+    event. Messages without an incident are listed for the same time.
     """
     rows = _rows(session, session.scalars(_LOST, {"since": now - LOST_SHOWN_FOR}).all())
     covered = covered_ids(session, [row.id for row in rows]) if rows else {}
@@ -175,7 +175,7 @@ _GROUPS = select(*_STEPS).where(_DELIVERY.id.in_(bindparam("ids", expanding=True
 def unreached(
     session: AnySession, incident_ids: Sequence[int], now: datetime
 ) -> dict[int, list[Delivery]]:
-    """The overdue messages of each of these open incidents, if nobody was notified of it."""
+    """The overdue messages of each of these incidents, if nobody was notified of it."""
     written = session.execute(_WRITTEN, {"ids": list(incident_ids)}).all()
     groups = {row.covered_by for row in written if row.covered_by is not None}
     grouped = session.execute(_GROUPS, {"ids": list(groups)}) if groups else ()
@@ -222,8 +222,9 @@ def _works_again(session: AnySession, failed: DeliveryRow) -> bool:
 
 
 def _in_use(session: AnySession, failed: DeliveryRow) -> bool:
-    """Whether a monitor of this delivery still has its channel value, or a contact if it has no
-    monitor: an address that was corrected needs no notice. True if the alerts cannot be read.
+    """Whether a monitor of this delivery still has its channel value: an address that was corrected
+    needs no notice. If the delivery has no monitor, the contacts that it was sent for count. True
+    if the monitor's channels cannot be read.
     """
     # Messages about a place, reports and tests of a contact have no monitor.
     if failed.monitor_id is None and failed.sources is not None:
@@ -242,15 +243,16 @@ def _in_use(session: AnySession, failed: DeliveryRow) -> bool:
 
 def _is_of(target: tuple[str, str], failed: DeliveryRow) -> bool:
     if isinstance(failed.value, Unreadable):
-        return lane(*target) == failed.lane
+        return lane_of(*target) == failed.lane
     return target == (failed.channel, failed.value)
 
 
 def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
     """Delete the rows that were written before ``before`` and are not pending; returns how many.
-    Rows of open incidents stay: they say who gets the recovery.
+    Rows of open incidents are kept, because their recipients get the recovery.
 
-    Deletes ``at_once`` rows in a transaction, so that the worker does not wait for a year of rows.
+    A transaction deletes at most ``at_once`` rows: the worker must not wait until a year of rows is
+    deleted.
     """
     old = (
         select(DeliveryRow.id)

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import select
 
 from app.access import actors
-from app.alerts.outbox import lane, lanes_text, own_channel
+from app.alerts.outbox import has_own_channel, lane_of, lanes_text
 from app.alerts.words import count_of
 from app.db import writing
 from app.db.statements import as_stored, updating
@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 
 
 def store(channel: str, value: str, to: str, now: datetime) -> None:
-    """Store the new value in place of the old one, in one transaction, which locks monitors,
-    contacts and deliveries in this order, as all others do. If it fails, the answer to the next
-    message names the new value again.
+    """Store the new value in place of the old one, in one transaction. Like every other, it locks
+    monitors, contacts and deliveries in this order. If it fails, the answer to the next message
+    names the new value again.
     """
     old, new = [channel, value], [channel, to]
     with actors.acting_as(actors.WAKEFUL), writing() as session:
         monitors = session.scalars(
             as_stored(MonitorRow)
-            .where(own_channel(lane(*old)))
+            .where(has_own_channel(lane_of(*old)))
             .order_by(MonitorRow.id)
             .with_for_update(key_share=True)
         ).all()
@@ -48,8 +48,8 @@ def store(channel: str, value: str, to: str, now: datetime) -> None:
                 counts[1] += 1
         session.execute(
             updating(DeliveryRow)
-            .where(DeliveryRow.lane == lane(*old))
-            .values(value=to, lane=lane(*new))
+            .where(DeliveryRow.lane == lane_of(*old))
+            .values(value=to, lane=lane_of(*new))
         )
     if any(counts):
         log.warning(

@@ -3,8 +3,8 @@ caused it.
 
 A crash after the commit cannot lose a message, because the row is there; a crash before the commit
 undoes the change as well. After a crash during the sending, the message is sent again, with the
-same ``message_id``. ``app/alerts/worker.py`` sends these rows, as ``lanes.py`` decides: its table
-says what each state of a row means.
+same ``message_id``. ``app/alerts/worker.py`` sends these rows, as ``app/alerts/lanes.py`` decides;
+the table in ``lanes.py`` says what each state of a row means.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, and_, insert, or_
 
 from app.access.tokens import keyed_hash
 from app.alerts.lanes import BURST_WAIT, GROUPED, Reason
-from app.alerts.snapshots import behind_it, deployed_before, snapshot
+from app.alerts.snapshots import deployed_before, facts_of_dependents, snapshot
 from app.alerts.targets import (
     NOBODY,
     Hours,
@@ -62,18 +63,18 @@ MONITOR_COLUMNS = (
 # These events go to the recipients who were alerted to the incident.
 FOLLOW_UPS = frozenset({Event.INCIDENT_ACKNOWLEDGED, Event.INCIDENT_RESOLVED})
 
-# The columns of a row that is not to be sent now: delivered, failed, held, or covered by another.
+# The columns of a row that no worker will send: delivered, failed, or held for good.
 UNSCHEDULED = {"next_attempt_at": None, "lease_until": None, "lease_token": None}
 
 # SQL conditions: not a message to the subscriber of a status page; on hold until quiet hours end;
-# that, or pending.
+# pending or on hold.
 IS_ALERT = DeliveryRow.subscriber_id.is_(None)
 ON_HOLD = and_(DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None))
 WAITS = or_(DeliveryRow.status == DeliveryStatus.PENDING, ON_HOLD)
 
 
 def unleased(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
-    """SQL condition: no worker is sending the row, because its lease has ended or it has none."""
+    """SQL condition: the row has no lease, or its lease has ended, so no worker is sending it."""
     return or_(DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now)
 
 
@@ -81,11 +82,12 @@ def unleased(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
 class Alert:
     """An event that people are alerted to. ``monitor`` has the MONITOR_COLUMNS, or is None.
 
-    ``extra`` is part of what the message says: ``expires_at`` (a time) and
-    ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
-    ``domain`` for ``domain.expiring``; ``resolved_by`` (a name or None) if a person resolved it;
-    ``silent`` (titles) for the places whose silence ended it; ``late``, ``slow`` and ``flapping``
-    if the outage was found late, answers were slow, or it comes and goes.
+    ``extra`` has further facts for the message. For both expiries: ``expires_at`` (a time) and
+    ``days_left`` (a number), with ``host`` for ``certificate.expiring`` and ``domain`` for
+    ``domain.expiring``. For an opening: ``late``, if an earlier message about it was given up
+    unsent. For a recovery: ``resolved_by`` (a name or None), if a person resolved the incident;
+    ``silent``, the titles of the places whose silence ended it; ``slow``, if the monitor is up but
+    slow. For a place and a report: all facts.
     """
 
     event: Event
@@ -95,41 +97,41 @@ class Alert:
 
     @property
     def follow_up_of(self) -> int | None:
-        """The id of the incident, if this goes to the recipients who were alerted to it."""
+        """The id of the incident, if this alert goes to the recipients who were alerted to it."""
         return self.incident.id if self.incident and self.event in FOLLOW_UPS else None
 
 
 def enqueue(session: AnySession, alerts: Sequence[Alert], now: datetime) -> list[int]:
     """Write one row for each alert and channel value of its monitor, in the caller's transaction;
-    returns how many there are of each alert. In quiet hours the rows are on hold. Alerts that
-    cannot be read are left out: that must not keep an incident from opening.
+    returns the number of rows of each alert. In quiet hours the rows are on hold. Channels that
+    cannot be read are left out and logged, so that they do not keep an incident from opening.
 
-    A recovery goes to the recipients who were alerted to the incident, even if the alerts cannot be
-    read.
+    A recovery goes to the recipients who were alerted to the incident, even if the monitor's
+    channels cannot be read.
     """
     contacts = contacts_of(session, {alert.monitor.id for alert in alerts})
     incident_ids = [id for alert in alerts if (id := alert.follow_up_of) is not None]
     notified = recipients_of(session, incident_ids)
-    texts = {text for recipients in notified.values() for text in recipients.sources.values()}
-    hours = contact_hours(session, texts)
+    columns_of_sources = (recipients.sources.values() for recipients in notified.values())
+    hours = contact_hours(session, set(chain.from_iterable(columns_of_sources)))
     parts = []
     for alert in alerts:
         of_monitor = contacts.get(alert.monitor.id, ())
-        present = targets_among(alert.monitor, of_monitor)
+        targets = targets_among(alert.monitor, of_monitor)
         recipients = notified.get(alert.follow_up_of or 0, NOBODY)
         if alert.follow_up_of is not None:
-            targets = _targets_of_follow_up(alert, present, recipients, hours)
+            targets = _targets_of_follow_up(alert, targets, recipients, hours)
         else:
             for _position, contact in of_monitor:
                 log_unreadable(contact)
             if fault := fault_of_alerts(alert.monitor):
                 log.error("Its own channels are not alerted: %s. %s", alert.event, fault)
-            targets = _wanting(present, alert)
+            targets = _wanting(targets, alert)
         parts.append((alert, targets, recipients))
-    rows = _rows(session, parts, now)
-    if whole := [row for alert_rows in rows for row in alert_rows]:
-        session.execute(insert(_DELIVERIES), whole)
-    return [len(alert_rows) for alert_rows in rows]
+    rows_of_alerts = _rows(session, parts, now)
+    if rows := [*chain.from_iterable(rows_of_alerts)]:
+        session.execute(insert(_DELIVERIES), rows)
+    return [len(rows) for rows in rows_of_alerts]
 
 
 def enqueue_for(
@@ -146,9 +148,9 @@ def enqueue_for(
 def enqueue_closing(
     session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime, *, deleted: bool
 ) -> None:
-    """Close the alerts of an incident that has ended without a recovery at services of BY_INCIDENT,
-    where they would stay open for good. Nobody else gets a message. ``deleted``: the incident is
-    about to be deleted, with the rows that belong to it.
+    """Close the alerts of an incident that was ended without a recovery, by a pause or a deletion,
+    at services of BY_INCIDENT: they would stay open there for good. Nobody else gets a message.
+    ``deleted``: the incident is about to be deleted, with its deliveries.
     """
     recipients = recipients_of(session, [incident.id])[incident.id]
     targets: dict[Target, Sequence[Source]] = {
@@ -158,8 +160,9 @@ def enqueue_closing(
     }
     rows = enqueue_for(session, Alert(Event.INCIDENT_RESOLVED, monitor, incident), targets, now)
     for row in rows if deleted else ():
+        # Without these ids, the row is not deleted; but ``digests`` finds the end of quiet hours by
+        # its monitor, so the row must not be on hold.
         row.monitor_id = row.incident_id = None
-        # The quiet hours go too, and nothing would end the hold.
         row.status, row.reason, row.next_attempt_at = DeliveryStatus.PENDING, None, now
     session.flush()
 
@@ -180,8 +183,8 @@ def notify_of_place(
     session: AnySession, event: Event, facts: Mapping[str, Any], now: datetime
 ) -> int:
     """Notify the default contacts that a place is silent or back, in the caller's transaction;
-    returns how many messages that is. In the quiet hours of a contact, each waits for their end:
-    digests are about monitors only.
+    returns the number of messages. In the quiet hours of a contact, its messages stay pending until
+    these end, because digests are about monitors only.
     """
     targets = targets_of_defaults(session)
     rows = enqueue_for(session, Alert(event, None, extra=facts), targets, now)
@@ -199,22 +202,21 @@ def _targets_of_follow_up(
     alert: Alert, present: Targets, recipients: Recipients, hours: Hours
 ) -> Targets:
     """The channel values that were alerted to this incident. An acknowledgement goes only to those
-    that the monitor still has and that want it. ``hours``: those of the contacts that
-    ``recipients`` names.
+    that the monitor still has and that want it. ``present``: the monitor's targets now. ``hours``:
+    the quiet hours of the contacts in ``recipients``.
     """
     present_targets = {
-        target: present[target] for target in present if lane(*target) in recipients.targets
+        target: present[target] for target in present if lane_of(*target) in recipients.targets
     }
     if alert.event != Event.INCIDENT_RESOLVED:
         return _wanting(present_targets, alert)
     targets: dict[Target, Sequence[Source]] = {
         target: (Source(),) for target in recipients.targets.values() if target is not None
     }
-    # The recovery goes to the sources that the outage was sent for, even if the monitor no longer
-    # has them: somebody who was notified of the outage at night is notified of the recovery at
-    # night.
+    # The recovery also goes to sources that got the outage and that the monitor no longer has: a
+    # contact without quiet hours, notified of the outage at night, is notified of its end at night.
     for target, sources in present_targets.items():
-        name = lane(*target)
+        name = lane_of(*target)
         notified = source_ids(recipients.sources[name]) if name in recipients.sources else ()
         removed = set(notified) - {source.id for source in sources}
         targets[target] = (*sources, *(Source(id, hours.get(id)) for id in sorted(removed)))
@@ -237,8 +239,8 @@ def _wanting(targets: Targets, alert: Alert) -> Targets:
 def _rows(
     session: AnySession, parts: Sequence[tuple[Alert, Targets, Recipients]], now: datetime
 ) -> list[list[dict[str, Any]]]:
-    """The columns of the rows of each alert. Each part has the alert, its targets, and the
-    recipients of its incident before it.
+    """The columns of the rows of each alert. Each part has an alert, its targets, and the
+    recipients who were alerted to its incident before.
     """
     of_incidents = [
         (alert.event, alert.incident) for alert, *_recipients in parts if alert.incident
@@ -252,7 +254,7 @@ def _rows(
         event, monitor, incident = alert.event, alert.monitor, alert.incident
         facts = snapshot(event, monitor, incident, now, alert.extra, deployed)
         if incident is not None:
-            facts |= behind_it(facts, behind[incident.id], failed[incident.id])
+            facts |= facts_of_dependents(facts, behind[incident.id], failed[incident.id])
         common = {
             "monitor_id": None if monitor is None else monitor.id,
             "incident_id": None if incident is None else incident.id,
@@ -279,8 +281,8 @@ def _rows(
 def add_group(
     session: AnySession, event: Event, first: DeliveryRow, facts: Mapping[str, Any], now: datetime
 ) -> int:
-    """Write a message that covers several rows, to the recipient of the ``first`` of them; returns
-    its id.
+    """Write a message that covers several rows, for the channel value of the ``first`` of them;
+    returns the id of the message.
     """
     facts = {"event": str(event), "at": iso(now), "sources": first.sources, **facts}
     row = DeliveryRow(**columns(event, first.channel, readable(first.value) or "", facts, now))
@@ -298,7 +300,7 @@ def columns(
         "event": event,
         "channel": channel,
         "value": value,
-        "lane": lane(channel, value),
+        "lane": lane_of(channel, value),
         "facts": facts,
         "status": DeliveryStatus.PENDING,
         "attempts": [],
@@ -307,25 +309,24 @@ def columns(
     }
 
 
-def lane(channel: str, value: str) -> str:
+def lane_of(channel: str, value: str) -> str:
     """The lane of a channel value: a keyed hash, so that a guessed address cannot be recognised in
     the database.
     """
     return keyed_hash("alert lane", channel, value)[:32]
 
 
-# --- The lanes of a monitor's own channels. The values themselves are encrypted, so that no query
-# finds them.
+# --- The lanes of a monitor's own channels. A query can find these; the values are encrypted.
 
 _SEPARATOR = "\n"
 
 
 def lanes_text(alerts: Iterable[Sequence[str]]) -> str:
     """The column: the lanes of these channels, each between line breaks."""
-    names = dict.fromkeys(lane(channel, value) for channel, value in alerts)
+    names = dict.fromkeys(lane_of(channel, value) for channel, value in alerts)
     return _SEPARATOR.join(["", *names, ""]) if names else ""
 
 
-def own_channel(name: str) -> ColumnElement[bool]:
-    """Whether a monitor has the channel of this lane as its own."""
-    return MonitorRow.alert_lanes.contains(f"{_SEPARATOR}{name}{_SEPARATOR}")
+def has_own_channel(lane: str) -> ColumnElement[bool]:
+    """SQL condition: the monitor itself has the channel of this lane, without its contacts."""
+    return MonitorRow.alert_lanes.contains(f"{_SEPARATOR}{lane}{_SEPARATOR}")

@@ -1,8 +1,8 @@
 """The facts of a delivery, stored with it: a retry an hour later must not report another state.
 
-While the incident is open and nobody has acknowledged it, they include possible reasons: what is
-different from the last good check, what was deployed shortly before, and which places see it.
-Every function runs inside a transaction.
+The facts of an opening or a reminder include possible reasons: what is different from the last good
+check, what was deployed shortly before, and which places see the failure. Every function runs
+inside a transaction.
 """
 
 from __future__ import annotations
@@ -73,16 +73,16 @@ def snapshot(
             facts["incident"] |= _suspects(deployed, monitor.tags, incident)
     if extra:
         facts["extra"] = {
-            name: iso(v) if isinstance(v, datetime) else v for name, v in extra.items()
+            name: iso(fact) if isinstance(fact, datetime) else fact for name, fact in extra.items()
         }
     return facts
 
 
-def behind_it(
+def facts_of_dependents(
     facts: Mapping[str, Any], behind: Sequence[AffectedMonitor], failed: Sequence[AffectedMonitor]
 ) -> dict[str, Any]:
-    """Facts about the monitors that are reached through this one. ``behind``: those that its outage
-    affects; ``failed``: those of them that have failed.
+    """Facts about the monitors that depend on this one. ``behind``: the monitors that its outage
+    affects. ``failed``: the monitors among them that have failed.
     """
     incident = {
         **facts["incident"],
@@ -108,8 +108,8 @@ def _suspects(deployed: Sequence[MarkerRow], tags: str, incident: IncidentRow) -
 
 
 def recompose(session: AnySession, row: DeliveryRow) -> bool:
-    """Make the snapshot of ``row``, which cannot be read, again from its incident as it is now;
-    False if that is not possible. The caller flushes.
+    """Replace the facts of ``row``, which cannot be read, by a snapshot of its incident now.
+    Returns False if that is not possible. The caller flushes.
     """
     monitor = row.monitor_id and session.get(MonitorRow, row.monitor_id)
     incident = row.incident_id and session.get(IncidentRow, row.incident_id)

@@ -1,13 +1,14 @@
 """Messages to the subscribers of status pages in the outbox, and the effect of an answer on a
 subscription. Every function but ``delete_unconfirmed`` runs inside a transaction.
 
-Each subscriber has a lane, separate from those of alerts even if the address is the same, so that
-no alert waits behind a post.
+Each subscriber has a lane, also if an alert goes to the same address, so that no alert waits behind
+a post.
 
-The transaction that writes an update of a post only leaves its ``announced_at`` null. The worker
-then writes the messages in batches. One transaction writes a batch and the offset up to which
-messages are written, so a crash loses none and doubles none. The next batch is written once
-fewer mails wait than a batch has, so that thousands of subscribers delay no other message.
+The transaction that writes an update of a post leaves its ``announced_at`` null. The worker writes
+the messages afterwards, in batches. One transaction writes a batch and the id of its last
+subscriber (``announced_to``), so a crash loses no message and writes none twice. The next batch is
+written once few messages are due (``MAX_DUE``, ``MAX_WEBHOOKS_DUE``), so that thousands of
+subscribers delay no other message.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 50  # messages in one transaction, which holds SQLite's write lock meanwhile
 MAX_DUE = 50  # mails that wait to be sent when the next batch is written
-MAX_WEBHOOKS_DUE = 1_000  # more than of mails, or fifty hanging webhooks would delay all mails
+MAX_WEBHOOKS_DUE = 1_000  # with MAX_DUE, fifty hanging webhooks would delay all mails
 _UPDATES = 20  # updates of posts that are read in one turn
 _BY_WEBHOOK = DeliveryRow.channel == Channel.WEBHOOK
 _WAITS = (DeliveryRow.subscriber_id.is_not(None), DeliveryRow.status == DeliveryStatus.PENDING)
@@ -66,7 +67,7 @@ def page_facts(page: StatusPageRow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def message(
+def message_columns(
     event: SubscriberEvent, subscriber: Any, page_id: int, facts: Mapping[str, Any], now: datetime
 ) -> dict[str, Any]:
     """The columns of a row for one subscriber, who has ``id``, ``channel``, ``value`` and
@@ -78,7 +79,7 @@ def message(
     return row | {"subscriber_id": subscriber.id, "lane": f"subscriber-{subscriber.id}"}
 
 
-def answer(
+def enqueue_answer(
     session: AnySession,
     event: SubscriberEvent,
     subscriber: SubscriberRow,
@@ -92,15 +93,15 @@ def answer(
     if event is SubscriberEvent.CONFIRM:
         token = subscription_token(Purpose.CONFIRM, page.id, subscriber.id, subscriber.digest, now)
         facts["token"] = token
-    session.execute(insert(DeliveryRow), [message(event, subscriber, page.id, facts, now)])
+    session.execute(insert(DeliveryRow), [message_columns(event, subscriber, page.id, facts, now)])
     wakeups.note(session, liveness.WORKER)
 
 
 def apply_answer(
     session: AnySession, claim: ClaimedDelivery, answer: Answer, now: datetime
 ) -> None:
-    """Apply the answer to a message to the subscription: a webhook that has sent the token back is
-    confirmed, and a target that no longer exists ends it.
+    """Apply the service's answer to a message for a subscriber. A webhook that has sent the token
+    back is confirmed. A subscriber whose address no longer exists is deleted.
     """
     if claim.subscriber_id is None:
         return
@@ -153,8 +154,8 @@ def delete_unconfirmed(now: datetime) -> int:
 
 
 def announce(session: AnySession, update_row: PostUpdateRow, now: datetime) -> None:
-    """Let the worker notify the subscribers of an update. Call it in the transaction that writes
-    the update. Without subscribers, it counts as announced at once.
+    """Let the worker notify the subscribers of an update. Call this in the transaction that writes
+    the update. Without subscribers, the update counts as announced at once.
     """
     session.flush()
     has_subscriber = (
@@ -167,9 +168,9 @@ def announce(session: AnySession, update_row: PostUpdateRow, now: datetime) -> N
     wakeups.note(session, liveness.WORKER)
 
 
-def waiting(session: AnySession, now: datetime) -> list[int]:
-    """The updates that subscribers are to be notified of, the oldest first; none while enough
-    messages wait to be sent.
+def unannounced(session: AnySession, now: datetime) -> list[int]:
+    """The ids of updates of which subscribers are still to be notified, the oldest first; none
+    while enough messages wait to be sent.
     """
     updates = list(session.scalars(_UNANNOUNCED))
     are_enough_due = updates and (
@@ -188,9 +189,9 @@ def _are_many_due(
     return session.execute(counted).scalar_one() >= limit
 
 
-def write(session: AnySession, update_id: int, now: datetime) -> int:
-    """Write the next messages about an update; returns how many. Two processes that do it at once
-    write each message once: the update is locked.
+def write_batch(session: AnySession, update_id: int, now: datetime) -> int:
+    """Write the next messages about an update; returns how many. The lock of the update keeps two
+    processes from writing a message twice.
     """
     row = session.scalar(
         locked(PostUpdateRow).where(
@@ -217,7 +218,7 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
                     "Subscriber %d is not notified of a post, because %s.", subscriber.id, why
                 )
             else:
-                rows.append(message(event, subscriber, page.id, facts, now))
+                rows.append(message_columns(event, subscriber, page.id, facts, now))
         row.announced_to = batch[-1].id
     if rows:
         session.execute(insert(DeliveryRow), rows)
@@ -230,9 +231,9 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
 def _next(
     session: AnySession, update_row: PostUpdateRow, page_id: int, now: datetime
 ) -> Sequence[Any]:
-    """Subscribers who had confirmed when the update was written and have no message about it."""
+    """The next subscribers, by id, who had confirmed when the update was written."""
     row = SubscriberRow
-    # A time after now was written before the clock was set back.
+    # A time in the future was written before the clock was set back.
     confirmed = or_(row.confirmed_at <= update_row.created_at, row.confirmed_at > now)
     query = (
         select(row.id, row.channel, row.value, row.digest)
@@ -264,8 +265,8 @@ def _facts(
 
 
 def names_on_page(session: AnySession, page_id: int, monitor_ids: Collection[int]) -> list[str]:
-    """The names that a page gives to these monitors, in its order; without those that it does not
-    show.
+    """The names of these monitors on a page, in its order. Monitors that the page does not show are
+    left out.
     """
     shown = StatusPageMonitorRow
     query = (

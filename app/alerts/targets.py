@@ -77,14 +77,14 @@ Targets = Mapping[Target, Sequence[Source]]
 
 
 def targets_of(session: AnySession, monitor: MonitorRow) -> Targets:
-    """The channel values of a monitor in the order of its alerts. Its own alerts or the channels of
-    a contact are left out if they cannot be read.
+    """The channel values of a monitor, in the order of its alerts. Channels that cannot be read, of
+    the monitor or of a contact, are left out.
     """
     return targets_among(monitor, contacts_of(session, [monitor.id]).get(monitor.id, ()))
 
 
 def targets_among(monitor: Any, contacts: Contacts) -> Targets:
-    """The targets of a monitor with these ``alerts``, whose contacts are read already."""
+    """``targets_of`` for a monitor whose contacts are read already."""
     targets: dict[Target, list[Source]] = defaultdict(list)
     alerts = readable(monitor.alerts) or ()
     for entry in in_order([tuple(pair) for pair in alerts], contacts):
@@ -98,7 +98,7 @@ def targets_among(monitor: Any, contacts: Contacts) -> Targets:
 
 
 def targets_of_defaults(session: AnySession) -> Targets:
-    """The channel values of the default contacts, to be alerted."""
+    """The channel values of the default contacts. Logs the contacts that cannot be read."""
     targets: dict[Target, list[Source]] = defaultdict(list)
     chosen = select(ContactRow).where(ContactRow.default).order_by(ContactRow.id)
     for contact in session.scalars(chosen):
@@ -123,13 +123,13 @@ def contacts_of(session: AnySession, monitor_ids: Collection[int]) -> Mapping[in
 def in_order(alerts: Sequence[Any], contacts: Sequence[tuple[int, Any]]) -> list[Any]:
     """A monitor's own alerts with its contacts at their positions among them."""
     merged = list(alerts)
-    for position, contact in contacts:  # ascending, so the list is filled up to each
+    for position, contact in contacts:  # in ascending order, so each insertion is at its position
         merged.insert(min(position, len(merged)), contact)
     return merged
 
 
 def contact_positions(alerts: Sequence[Any]) -> list[int]:
-    """Where the contacts are in a monitor's alerts, which are pairs of key and value."""
+    """The positions of the contacts among a monitor's alerts, which are pairs of key and value."""
     return [position for position, pair in enumerate(alerts) if pair.key == CONTACT]
 
 
@@ -271,9 +271,9 @@ def _of_contacts(
 def quiet_until(
     monitor: QuietHours | None, sources: Sequence[QuietHours | None], now: datetime
 ) -> datetime | None:
-    """When a message that is due ``now`` may be sent; None for at once. It waits for the quiet
-    hours of the monitor. It also waits while all sources have quiet hours, until the first of these
-    end.
+    """When a message that is due ``now`` may be sent; None for at once. It waits for the end of the
+    monitor's quiet hours. It also waits while all of its sources have quiet hours, until the first
+    of these end.
     """
     monitor_end = None if monitor is None else monitor.until(now)
     ends = [None if hours is None else hours.until(now) for hours in sources]
@@ -283,8 +283,9 @@ def quiet_until(
 
 # --- Who was alerted to an incident --------------------------------------------------------------
 #
-# A later message about an incident must not be sent before an outage that is on hold, nor besides
-# the digest. It would be if a contact was added, or changed its quiet hours, after the outage.
+# A later message about an incident must not be sent while the message about the outage is on hold,
+# nor besides the digest. That could happen if a contact was added, or its quiet hours changed,
+# after the outage.
 
 # The events that say that an incident is open.
 OPEN_EVENTS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
@@ -306,8 +307,8 @@ _OPENINGS = (
 class Recipients:
     """The recipients of one incident, by lane. ``targets``: the channel values that alerts were
     written for; None for one that cannot be read. ``sources``: the column of the same name, for
-    lanes with an alert that is not on hold. ``on_hold``: lanes whose alerts are all on hold,
-    with their sources and the end of their quiet hours.
+    lanes with an alert that is not on hold. ``on_hold``: the sources and the end of the quiet
+    hours, for lanes whose alerts are all on hold.
     """
 
     targets: Mapping[str, Target | None]
@@ -344,7 +345,9 @@ def _recipients(rows: Sequence[Any]) -> Recipients:
 def notified_lanes(
     session: AnySession, incident_ids: Collection[int]
 ) -> Mapping[str, frozenset[int]]:
-    """For each lane, the incidents whose outage was delivered there, alone or in a burst."""
+    """For each lane, the incidents whose outage was delivered there, or is part of a message for
+    several.
+    """
     row = DeliveryRow
     query = select(row.lane, row.incident_id).where(
         is_among(row.incident_id, incident_ids),
@@ -357,8 +360,8 @@ def notified_lanes(
 def unsent_openings(
     session: AnySession, incident_ids: Collection[int]
 ) -> Mapping[int, frozenset[str]]:
-    """For each of these incidents, the lanes in which its opening was given up without an attempt,
-    alone or in a grouped message, and has not been written again since.
+    """For each of these incidents, the lanes whose newest message about its opening was given up
+    without an attempt, alone or as part of a message for several.
     """
     if not incident_ids:
         return {}

@@ -56,8 +56,8 @@ def shorten(text: str, limit: int) -> str:
 
 def localized(text: str, escape: Callable[[str], str], write: Callable[[int, str], str]) -> str:
     """``text``, escaped, with each time that ``clock_time`` wrote replaced by the result of
-    ``write``, which gets the seconds since 1970 and the written time. The text is searched, because
-    causes and names of monitors contain times too.
+    ``write``. ``write`` gets the seconds since 1970 and the written time. The text is searched,
+    because causes and names of monitors contain times too.
     """
     return "".join(
         escape(part) if (seconds := _seconds(part)) is None else write(seconds, part)
@@ -66,7 +66,7 @@ def localized(text: str, escape: Callable[[str], str], write: Callable[[int, str
 
 
 def _seconds(written: str) -> int | None:
-    """None for other text, and for a time that does not exist, such as a person may write."""
+    """The seconds since 1970; None for a text that is no time, or a date that does not exist."""
     try:
         at = datetime.strptime(written, CLOCK_FORMAT).replace(tzinfo=UTC)
     except ValueError:

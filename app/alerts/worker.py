@@ -4,20 +4,21 @@ From an event to the service:
 
 1. ``outbox.enqueue`` writes a row for each channel value, pending or on hold for quiet hours, in
    the transaction of the change that people are alerted to.
-2. ``_turn_of`` finds the lanes with a due row. ``claims.next_of_lane`` carries out what
-   ``lanes.decide`` decides for each (send, group, defer, hold), and leases the row to send.
+2. ``_claim_jobs`` finds the lanes with a due row. ``claims.claim_next`` carries out what
+   ``lanes.decide_next`` decides for each (send, combine, defer, hold for good), and leases the row
+   to send.
 3. ``composing`` makes the message of the row. ``_send`` calls the channel's sender (``channels/``)
-   in a thread. It makes the payload; ``channels/base.post`` posts it and reads the answer. Mail
-   and Apprise send it themselves.
-4. ``_store_outcome`` stores what ``lanes.outcome_of`` makes of the answer: delivered, pending
+   in a thread. The sender makes the payload; ``channels/base.post`` posts it and reads the answer.
+   The senders of mail and Apprise have connections of other kinds.
+4. ``_store_outcome`` stores what ``lanes.attempt_outcome`` makes of the answer: delivered, pending
    until the next attempt, or failed.
 
 ``lanes.py`` has the table of a row's states, and of who changes them.
 
-One thread, the dispatcher, uses the database. Each lane with a message to send gets a thread of its
-own that uses only the network, so a service that hangs blocks only its own lane. A crash at any
-step leaves the row pending, with a lease that ends within 30 s. If the service had taken the
-message, it is sent again, with the same ``message_id``.
+One thread, the dispatcher, uses the database. Each message is sent on another thread, which uses
+only the network, so a service that hangs blocks only its lane. A crash between these steps leaves
+the row pending, with a lease that ends within 30 s. If the service had taken the message, it is
+sent again, with the same ``message_id``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from app.alerts.channels import SENDERS, text_of, webhook
 from app.alerts.channels.base import Outgoing, Sender, Tools
 from app.alerts.chores import CHORES
 from app.alerts.composing import Composer
-from app.alerts.lanes import ClaimedDelivery, Lanes, outcome_of
+from app.alerts.lanes import ClaimedDelivery, Lanes, attempt_outcome
 from app.config import Settings
 from app.db import AnySession, best_effort, db, faults, liveness, wakeups, writing
 from app.db.faults import passes, unavailable
@@ -62,14 +63,15 @@ log = logging.getLogger(__name__)
 # worker is woken at most once in this time.
 POLL_SECONDS = 0.25
 SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")
-INSTALLATION_CHARACTERS = 8  # enough to tell those apart that share an account
+INSTALLATION_CHARACTERS = 8  # enough to tell apart the installations that share an account
 MAX_LANES = 64  # threads at a time
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
 MAX_SUBSCRIBERS = 16  # more threads, for mails to the subscribers of status pages
-# Threads for webhooks of subscribers. Strangers choose these, and hanging ones must delay no mail.
+# Threads for webhooks of subscribers. Strangers choose their URLs, and hanging ones must delay no
+# mail.
 MAX_WEBHOOKS = 8
-# Fewer messages to subscribers than to others, and after each such turn a pause at least as long as
-# the turn: SQLite has one writer, and an outage must be recorded before a post goes to thousands.
+# SQLite has one writer, and a post to thousands must not delay the record of an outage. Therefore a
+# transaction claims few messages to subscribers, and they rest for as long as their turn took.
 MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
 MIN_REST = 0.02  # seconds
 NO_REST = float("-inf")
@@ -109,33 +111,37 @@ class Worker:
             partial(claims.due_lanes, query)
             for query in (claims.DUE_ALERTS, claims.DUE_BY_MAIL, claims.DUE_BY_WEBHOOK)
         )
-        self.lanes = Lanes(MAX_LANES, alerts, MAX_CLAIMS)
-        # Separate from the lanes of alerts, and after them: a post to thousands delays no alert.
-        self.subscribers = Lanes(MAX_SUBSCRIBERS, by_mail, MAX_SUBSCRIBERS_CLAIMED)
-        self.webhooks = Lanes(MAX_WEBHOOKS, by_webhook, MAX_WEBHOOKS_CLAIMED)
-        self._lane_sets = (self.lanes, self.subscribers, self.webhooks)
+        self.alert_lanes = Lanes(MAX_LANES, alerts, MAX_CLAIMS)
+        # The lanes of subscribers have other threads than those of alerts, and come after them: a
+        # post to thousands delays no alert.
+        self.mail_lanes = Lanes(MAX_SUBSCRIBERS, by_mail, MAX_SUBSCRIBERS_CLAIMED)
+        self.webhook_lanes = Lanes(MAX_WEBHOOKS, by_webhook, MAX_WEBHOOKS_CLAIMED)
+        self._lane_sets = (self.alert_lanes, self.mail_lanes, self.webhook_lanes)
         self._jobs = Jobs(settings)
         self._log = Lasting(log)  # topics: the parts of a turn
         self._sent: queue.SimpleQueue[_Attempt | None] = queue.SimpleQueue()
         self._unstored: list[_Attempt] = []
-        self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
+        # Called after each turn, unless it failed by a fault of Wakeful.
+        self.on_turn: Callable[[], object] = lambda: None
         self._any_waits = True  # whether a row waits to be sent, now or later
-        self._more = False  # whether due lanes were left for the next turn
+        self._has_more = False  # whether due lanes were left for the next turn
         # Whether a process that writes a message wakes this worker
         self._is_woken: Callable[[], bool] = lambda: False
         self._pause = POLL_SECONDS  # until the next turn
         self._signed_at = float("-inf")
-        self._rests_until = NO_REST  # subscribers wait until then
+        self._rests_until = NO_REST  # the lanes of subscribers rest until this time
         self._chores_at: datetime | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Send until ``stop`` is set; then wait up to STOP_SECONDS for messages being sent."""
+        """Send until ``stop`` is set. Afterwards wait up to STOP_SECONDS for the messages that are
+        being sent.
+        """
         role, pause = liveness.WORKER, POLL_SECONDS
         with wakeups.listening(self.app, role, self.wake, pause) as self._is_woken:
-            self._take_turns(stop)
+            self._loop(stop)
         self._finish()
 
-    def _take_turns(self, stop: threading.Event) -> None:
+    def _loop(self, stop: threading.Event) -> None:
         pause = 0.0
         while not stop.is_set():
             try:
@@ -159,17 +165,17 @@ class Worker:
         self._sent.put(None)
 
     def take_turn(self, wait_seconds: float) -> int:
-        """Wait up to ``wait_seconds`` for an outcome. Then store the outcomes of sent messages,
-        claim due rows and start to send them; returns how many.
+        """Wait up to ``wait_seconds`` for an answer. Store the outcomes of sent messages, claim due
+        rows, and start to send them. Returns the number of messages that are started.
         """
-        self._collect(0.0 if self._more else wait_seconds)
-        returned = bool(self._unstored)
+        self._collect(0.0 if self._has_more else wait_seconds)
+        any_answered = bool(self._unstored)
         with self.app.app_context():
-            jobs = self._turn()
+            jobs = self._store_and_claim()
             if not any(lanes.stuck for lanes in self._lane_sets):
                 self._write_sign()
             # An outcome may have made other rows due.
-            self._pause = POLL_SECONDS if jobs or returned else self._until_due()
+            self._pause = POLL_SECONDS if jobs or any_answered else self._seconds_until_due()
         for job in jobs:
             threading.Thread(target=self._send, args=(job,), daemon=True, name="alert").start()
         return len(jobs)
@@ -188,13 +194,13 @@ class Worker:
 
     @property
     def _sends_to_subscribers(self) -> bool:
-        return bool(self.subscribers.busy or self.webhooks.busy)
+        return bool(self.mail_lanes.busy or self.webhook_lanes.busy)
 
     @property
-    def _rest_left(self) -> float:
+    def _rest_seconds(self) -> float:
         return max(0.0, self._rests_until - time.monotonic())
 
-    def _until_due(self) -> float:
+    def _seconds_until_due(self) -> float:
         """The seconds until the next turn, unless the worker is woken before."""
         now = self.clock()
         waits = any(lanes.stuck or lanes.skipped(now) for lanes in self._lane_sets)
@@ -207,7 +213,7 @@ class Worker:
 
     def _collect(self, wait_seconds: float) -> None:
         if self._rests_until != NO_REST:
-            wait_seconds = min(wait_seconds, self._rest_left)
+            wait_seconds = min(wait_seconds, self._rest_seconds)
         try:
             attempt = self._sent.get(block=wait_seconds > 0, timeout=wait_seconds)
             while True:
@@ -218,20 +224,23 @@ class Worker:
 
     # --- A turn
 
-    def _turn(self) -> list[SendJob]:
-        """A turn of alerts, and of subscribers unless their lanes rest; returns what to send."""
-        if self._rest_left:
-            return self._turn_of(self._lane_sets[:1])
+    def _store_and_claim(self) -> list[SendJob]:
+        """Work on the lanes of alerts, and on those of subscribers unless they rest. Returns the
+        messages to send.
+        """
+        if self._rest_seconds:
+            return self._claim_jobs(self._lane_sets[:1])
         self._rests_until = NO_REST
         began = time.monotonic()
-        busy = self._sends_to_subscribers
-        jobs = self._turn_of(self._lane_sets)
-        if self._announce() or busy or self._sends_to_subscribers:
+        was_sending = self._sends_to_subscribers
+        jobs = self._claim_jobs(self._lane_sets)
+        if self._announce() or was_sending or self._sends_to_subscribers:
             now = time.monotonic()
             self._rests_until = now + max(MIN_REST, now - began)
         return jobs
 
-    def _turn_of(self, lane_sets: Sequence[Lanes]) -> list[SendJob]:
+    def _claim_jobs(self, lane_sets: Sequence[Lanes]) -> list[SendJob]:
+        """Store the outcomes of these lanes, and claim their due rows."""
         now = self.clock()
         attempts = [
             attempt for attempt in self._unstored if self._lanes_of(attempt.claim) in lane_sets
@@ -243,13 +252,14 @@ class Worker:
         due: list[tuple[Lanes, list[str]]] = []
         for lanes in lane_sets:
             skipped = lanes.skipped(now)
-            unavailable_lanes = {*(lanes.busy - answered_lanes), *skipped}
+            lanes.forget_idle(skipped)
+            unavailable_lanes = (lanes.busy - answered_lanes) | skipped
             names = lanes.find(db.session, now, unavailable_lanes) if self._any_waits else []
             lanes.stuck &= {*skipped, *names}
             due.append((lanes, names))
         db.session.rollback()  # ends the read transaction, which would keep an old snapshot
         if not attempts and not any(names for _lanes, names in due):
-            self._more = False
+            self._has_more = False
             return []
         tools = self._jobs.tools(now)
         for attempt in attempts:
@@ -260,13 +270,13 @@ class Worker:
             take_lock(session, Lock.OUTBOX)
             for attempt in attempts:
                 self._store_outcome(attempt, now)
-            with self._isolated("hold for quiet hours", session):
-                digests.hold(session, now)
-            self._more, claimed = False, []
+            with self._isolated("put messages on hold for quiet hours", session):
+                digests.put_on_hold(session, now)
+            self._has_more, claimed = False, []
             for lanes, names in due:
-                free = lanes.choose(names, answered_lanes)
-                claimed += self._claim(lanes, free[: lanes.max_claims], now)
-                self._more = self._more or len(free) > lanes.max_claims
+                chosen = lanes.choose(names, answered_lanes)
+                claimed += self._claim(lanes, chosen[: lanes.max_claims], now)
+                self._has_more = self._has_more or len(chosen) > lanes.max_claims
             jobs = self._jobs.make(claimed, tools, now)
         # After the commit, because a turn that fails is repeated with the same outcomes.
         self._drop_stored(attempts)
@@ -283,28 +293,29 @@ class Worker:
 
     def _lanes_of(self, claim: ClaimedDelivery) -> Lanes:
         if claim.subscriber_id is None:
-            return self.lanes
-        return self.webhooks if claim.strangers_webhook else self.subscribers
+            return self.alert_lanes
+        return self.webhook_lanes if claim.strangers_webhook else self.mail_lanes
 
     def _claim(self, lanes: Lanes, names: list[str], now: datetime) -> list[ClaimedDelivery]:
         claimed: list[ClaimedDelivery] = []
         for lane in names:
-            chosen = claims.LaneClaim(waits=True)  # a lane that fails is skipped for a second
+            # A lane whose decision raises is skipped for a second.
+            lane_claim = claims.LaneClaim(waits=True)
             with self._isolated(f"send in lane {lane}", db.session) as raised:
-                chosen = claims.next_of_lane(db.session, lane, lanes.health(lane), now)
+                lane_claim = claims.claim_next(db.session, lane, lanes.health(lane), now)
             lanes.stuck.discard(lane)
             if raised and not claims.give_up_failing(db.session, lane, now):
                 lanes.stuck.add(lane)
-            claimed += [chosen.claim] if chosen.claim is not None else []
-            if chosen.waits:
+            claimed += [lane_claim.claim] if lane_claim.claim is not None else []
+            if lane_claim.waits:
                 lanes.skip(lane, now)
         return claimed
 
     def _do_chores(self, now: datetime) -> None:
         if not is_due(self._chores_at, now, CHORES_EVERY):
             return
-        for what, find, do in CHORES:
-            with self._isolated(what, None):
+        for task, find, do in CHORES:
+            with self._isolated(task, None):
                 if not find(db.session, now):
                     continue
                 with writing() as session:
@@ -319,12 +330,12 @@ class Worker:
         update; returns whether there were any.
         """
         now, written = self.clock(), 0
-        waiting = subscribers.waiting(db.session, now)
+        update_ids = subscribers.unannounced(db.session, now)
         db.session.rollback()
-        for id in waiting:
-            apart = self._isolated(f"tell the subscribers of update {id}", None)
-            with apart, writing() as session:
-                written += subscribers.write(session, id, now)
+        for id in update_ids:
+            isolated = self._isolated(f"notify the subscribers of update {id}", None)
+            with isolated, writing() as session:
+                written += subscribers.write_batch(session, id, now)
         return written > 0
 
     # --- Sending, and the outcomes
@@ -348,11 +359,11 @@ class Worker:
     def _store_outcome(self, attempt: _Attempt, now: datetime) -> None:
         claim, answer = attempt.claim, attempt.answer
         lanes = self._lanes_of(claim)
-        failed_before = not lanes.health(claim.lane).last_ok or claim.tries > 0
+        failed_before = not lanes.health(claim.lane).works or claim.failures > 0
         lanes.remember(claim.lane, answer, now)
         with self._isolated("store the outcome of a message", db.session) as raised:
-            outcome = outcome_of(claim, answer, now)
-            claims.store(db.session, claim, outcome, now, attempt.text)
+            outcome = attempt_outcome(claim, answer, now)
+            claims.store_outcome(db.session, claim, outcome, now, attempt.text)
             if answer.ok and failed_before:
                 claims.retry_soon(db.session, claim.lane, now)
             subscribers.apply_answer(db.session, claim, answer, now)
@@ -361,28 +372,28 @@ class Worker:
             claims.give_up(db.session, claim.id, reason)
 
     @contextmanager
-    def _isolated(self, what: str, session: AnySession | None) -> Iterator[list[Exception]]:
-        """A part of a turn whose exception is logged and stops no other part; the list has it
-        afterwards. Its writes in the transaction of ``session`` are rolled back; without a session,
-        it opens its transactions itself. An error of an unavailable database is raised, because it
+    def _isolated(self, task: str, session: AnySession | None) -> Iterator[list[Exception]]:
+        """Log an exception of this part of a turn, so that it stops no other part, and add it to
+        the list. Its writes in the transaction of ``session`` are rolled back; without a session,
+        the part opens its transactions. An error of an unavailable database is raised, because it
         is no fault of this part.
         """
         raised: list[Exception] = []
         try:
             with nullcontext() if session is None else session.begin_nested():
                 yield raised
-            self._log.ended(what)
+            self._log.ended(task)
         except Exception as fault:
             if session is None:
                 db.session.rollback()
             if passes(fault):
                 raise
             raised.append(fault)
-            self._log_failed(what, fault)
+            self._log_failed(task, fault)
 
-    def _log_failed(self, what: str, fault: Exception) -> None:
+    def _log_failed(self, task: str, fault: Exception) -> None:
         cause = f"{type(fault).__name__}: {fault}"
-        self._log.error("The worker could not %s.", what, topic=what, cause=cause, exc_info=fault)
+        self._log.error("The worker could not %s.", task, topic=task, cause=cause, exc_info=fault)
 
     # --- Signs of life, and the end
 
@@ -459,7 +470,7 @@ class Jobs:
         try:
             secrets = webhook_secret.webhook_secrets(self._settings, self._stored, now)
         except Conflict:
-            secrets = ()  # webhooks then wait and the log says why; other channels are not affected
+            secrets = ()  # alerts by webhook wait, and the delivery log says why
         settings = with_mail(self._settings)
         installation = keyed_hash("installation")[:INSTALLATION_CHARACTERS]
         db.session.rollback()

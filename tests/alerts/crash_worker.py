@@ -57,14 +57,14 @@ class Crashing(Worker):
         self._die("send")
 
     def _announce(self) -> bool:
-        write = subscribers.write
+        write = subscribers.write_batch
 
         def dies(*arguments: Any) -> int:
             written = write(*arguments)
             self._die("write")
             return written
 
-        with mock.patch.object(subscribers, "write", dies):
+        with mock.patch.object(subscribers, "write_batch", dies):
             return super()._announce()
 
     def _store_outcome(self, done: Any, now: Any) -> None:

@@ -219,7 +219,7 @@ def test_the_guard_judges_every_way_out_and_every_file(tmp_path: Path) -> None:
 
 RAISING = """
 import json
-from app.alerts.channels.apprise_child import Guard, _Lines, _served
+from app.alerts.channels.apprise_child import Guard, _Lines, _answer
 from apprise import Apprise
 from apprise.plugins.custom_json import NotifyJSON
 import logging
@@ -232,7 +232,7 @@ log = _Lines()
 logging.getLogger("apprise").addHandler(log)
 task = {"url": "json://127.0.0.1:9/", "allow": ["loopback"]}
 task |= {"title": "t", "body": "b", "kind": "info"}
-print(json.dumps(_served(task, Guard(), log)))
+print(json.dumps(_answer(task, Guard(), log)))
 """
 
 

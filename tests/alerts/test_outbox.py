@@ -541,14 +541,14 @@ def test_a_worker_whose_lease_has_ended_may_store_a_delivery_and_no_failure(
     [row] = box.rows()
     with box.app.app_context(), writing() as session:
         first, second = (
-            claims.next_of_lane(session, row.lane, LaneHealth(), box.clock.now + later).claim
+            claims.claim_next(session, row.lane, LaneHealth(), box.clock.now + later).claim
             for later in (timedelta(0), claims.LEASE)
         )
         assert first is not None
         assert second is not None
         for status in (FAILED, PENDING):
-            claims.store(session, first, AttemptOutcome({}, status), box.clock.now)
+            claims.store_outcome(session, first, AttemptOutcome({}, status), box.clock.now)
             row = session.get_one(DeliveryRow, first.id, populate_existing=True)
             assert (row.status, row.lease_token) == (PENDING, second.token)
-        claims.store(session, first, AttemptOutcome({}, DELIVERED), box.clock.now)
+        claims.store_outcome(session, first, AttemptOutcome({}, DELIVERED), box.clock.now)
         assert session.get_one(DeliveryRow, first.id, populate_existing=True).status == DELIVERED

@@ -70,7 +70,7 @@ def ask(box: Outbox, subscriber: int) -> None:
     with box.app.app_context(), writing() as session:
         row = session.get_one(SubscriberRow, subscriber)
         page = session.get_one(StatusPageRow, row.status_page_id)
-        subscribers.answer(session, SubscriberEvent.CONFIRM, row, page, box.clock.now)
+        subscribers.enqueue_answer(session, SubscriberEvent.CONFIRM, row, page, box.clock.now)
 
 
 # --- Mails ----------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ def test_nothing_goes_out_of_what_is_gone_or_closed(
     mailing.turn(1)
     assert mail.mails == []
     with mailing.app.app_context():
-        assert subscribers.waiting(db.session, now) == []
+        assert subscribers.unannounced(db.session, now) == []
 
 
 def test_messages_of_a_page_that_is_deleted_meanwhile_are_dropped(
@@ -389,8 +389,8 @@ def test_messages_of_a_page_that_is_deleted_meanwhile_are_dropped(
     pages.subscriber(page, "email", WHO)
     pages.post(page)
     with mailing.app.app_context(), writing() as session:
-        [update] = subscribers.waiting(session, now)
-        assert subscribers.write(session, update, now) == 1
+        [update] = subscribers.unannounced(session, now)
+        assert subscribers.write_batch(session, update, now) == 1
         session.delete(session.get_one(StatusPageRow, page))
     mailing.turn(10)
     assert (mail.mails, pages.messages()) == ([], [])
@@ -439,7 +439,7 @@ def test_an_alert_goes_before_all_that_waits_for_subscribers(
         sink.replies[url.removeprefix(sink.url)] = [Reply(act="hang")]
     many(pages, page, [*urls, f"{sink.url}/ops"], now)
     pages.post(page)
-    box.settle(lambda: len(box.worker.webhooks.busy) == MAX_WEBHOOKS)  # there are no more
+    box.settle(lambda: len(box.worker.webhook_lanes.busy) == MAX_WEBHOOKS)  # there are no more
     sink.wait_for(lambda: len(sink.requests) == MAX_WEBHOOKS)
     box.notice(box.monitor(("webhook", f"{sink.url}/ops")))
     box.worker.take_turn(0)  # the next turn, also while subscribers rest
@@ -468,7 +468,7 @@ def test_mails_wait_for_no_webhook(
     many(pages, page, [f"{sink.url}{path}" for path in hanging], now)
     pages.subscriber(page, "email", WHO)
     pages.post(page)
-    hang = mailing.worker.webhooks.busy  # they may begin after the mail
+    hang = mailing.worker.webhook_lanes.busy  # they may begin after the mail
     mailing.settle(lambda: len(mail.mails) == 1 and bool(hang))
     assert len(mail.mails) == 1
     assert hang, "they still hang"
@@ -489,7 +489,7 @@ def test_thousands_are_written_in_batches_and_each_is_sent_once(
     box.settle()
     assert Counter(request.path for request in sink.requests) == {f"/{n}": 1 for n in range(45)}
     with box.app.app_context():
-        assert subscribers.waiting(db.session, now) == []
+        assert subscribers.unannounced(db.session, now) == []
 
 
 @pytest.mark.both_databases
@@ -501,11 +501,11 @@ def test_two_workers_write_each_message_once(
     many(pages, page, [f"https://example.com/{n}" for n in range(150)], now)
     pages.post(page)
     with box.app.app_context():
-        [update] = subscribers.waiting(db.session, now)
+        [update] = subscribers.unannounced(db.session, now)
         counts = []
         for _ in range(3):
             with writing() as session:
-                counts.append(subscribers.write(session, update, now))
+                counts.append(subscribers.write_batch(session, update, now))
     assert counts == [100, 50, 0]
     assert len({row.subscriber_id for row in pages.messages()}) == 150
 
@@ -516,14 +516,14 @@ def test_messages_of_a_worker_that_died_before_its_commit_are_written_once(
     now = box.clock.now
     many(pages, page, [f"{sink.url}/{n}" for n in range(3)], now)
     pages.post(page)
-    write = subscribers.write
+    write = subscribers.write_batch
 
     def die(*arguments: Any) -> int:
         write(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(subscribers, "write", die)
+        patch.setattr(subscribers, "write_batch", die)
         with pytest.raises(KeyboardInterrupt):
             box.worker.take_turn(0)
     assert pages.messages() == []

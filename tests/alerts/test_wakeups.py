@@ -66,7 +66,7 @@ def _subscribe(box: Outbox, event: SubscriberEvent) -> None:
     id = Pages(box.app).subscriber(page, "email", "ada@example.org", now=box.clock.now)
     with box.app.app_context(), writing() as session:
         row, of_page = session.get_one(SubscriberRow, id), session.get_one(StatusPageRow, page)
-        subscribers.answer(session, event, row, of_page, box.clock.now)
+        subscribers.enqueue_answer(session, event, row, of_page, box.clock.now)
 
 
 def _post(box: Outbox) -> None:

@@ -103,9 +103,9 @@ def test_a_grouped_message_that_was_written_before_is_given_up_as_one(box, sink)
     for member in members:
         box.open(member)
     with box.app.app_context(), writing() as session:
-        lane = outbox.lane("webhook", sink.url)
+        lane = outbox.lane_of("webhook", sink.url)
         later = box.clock.now + timedelta(seconds=3)
-        turn = claims.next_of_lane(session, lane, box.worker.lanes.health(lane), later)
+        turn = claims.claim_next(session, lane, box.worker.alert_lanes.health(lane), later)
         assert turn.claim is not None
         group = turn.claim.id
     box.turn(2 * DAY)
@@ -400,8 +400,8 @@ def test_a_burst_that_was_given_up_as_one_message_is_alerted_again_as_one(box, s
         monitors = [down(box.app, alerts=[["webhook", sink.url]]) for _ in range(20)]
         box.clock.now = START + timedelta(seconds=3)
         with writing() as session:
-            lane = outbox.lane("webhook", sink.url)
-            claims.next_of_lane(session, lane, box.worker.lanes.health(lane), box.clock.now)
+            lane = outbox.lane_of("webhook", sink.url)
+            claims.claim_next(session, lane, box.worker.alert_lanes.health(lane), box.clock.now)
         given_up(box)
         for minute in range(2):
             outcomes = [

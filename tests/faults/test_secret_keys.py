@@ -18,7 +18,7 @@ from sqlalchemy import update
 from app import create_app, create_core
 from app.access import tokens
 from app.access.tokens import Purpose
-from app.alerts.outbox import lane
+from app.alerts.outbox import lane_of
 from app.commands import rotating
 from app.commands.doctor import examine
 from app.config import SettingError, Settings, read
@@ -90,7 +90,7 @@ def old_left(settings: Settings) -> int:
 def test_rotate_re_encrypts_everything_and_the_old_key_can_go(stored, settings, capsys):
     with stored.app_context():
         tables = {table.name for table, _columns in unreadable.encrypted()}
-        hashed = lane(*ALERTS[0])
+        hashed = lane_of(*ALERTS[0])
         values = old_left(settings)
         with pytest.raises(WakefulError, match="WAKEFUL_SECRET_KEY=NEW,OLD"):
             rotating.rotate_keys(settings)
@@ -113,7 +113,7 @@ def test_rotate_re_encrypts_everything_and_the_old_key_can_go(stored, settings, 
         assert (shop.request_auth_password, shop.alerts) == ("the password", ALERTS)
         assert db.session.query(ContactRow).one().channels == ALERTS
         assert db.session.query(IncidentRow).one().evidence == {"events": []}
-        assert lane(*ALERTS[0]) == hashed  # outage and recovery stay in one lane
+        assert lane_of(*ALERTS[0]) == hashed  # outage and recovery stay in one lane
         assert db.session.get(SettingRow, tokens.HASH_KEY).value == SECRET_KEY
         assert not list(unreadable.scan(tables))
     with having(settings, SECRET_KEY), pytest.raises(SettingError):

@@ -308,7 +308,7 @@ class Stubborn:
 
     def __init__(self, monkeypatch, event, whole_lane=False):
         self.times = 0
-        real = lanes.decide
+        real = lanes.decide_next
 
         def decide(rows, *arguments):
             if any(row.event == event for row in rows):
@@ -317,7 +317,7 @@ class Stubborn:
                     raise LookupError("nobody has foreseen this")
             return real(rows, *arguments)
 
-        monkeypatch.setattr(lanes, "decide", decide)
+        monkeypatch.setattr(lanes, "decide_next", decide)
 
 
 def test_a_row_that_stops_its_lane_is_given_up_and_the_lane_goes_on(box, sink, monkeypatch):
@@ -360,7 +360,7 @@ def test_the_chores_of_the_outbox_do_not_stop_what_is_due(box, sink, monkeypatch
         raise LookupError("nobody has foreseen this")
 
     monkeypatch.setattr("app.alerts.worker.CHORES", [(what, broken, do) for what, _, do in CHORES])
-    monkeypatch.setattr(digests, "hold", broken)
+    monkeypatch.setattr(digests, "put_on_hold", broken)
     box.open(box.monitor(("webhook", f"{sink.url}/hook")))
     box.turn(5)
     assert len(sink.to("/hook")) == 1
@@ -388,6 +388,6 @@ def test_a_failed_turn_does_not_count_for_the_watchdog(box, monkeypatch):
         raise LookupError("nobody has foreseen this")
 
     box.open(box.monitor(("webhook", "https://hooks.example/")))  # so that there is work
-    monkeypatch.setattr(box.worker.lanes, "find", due)
+    monkeypatch.setattr(box.worker.alert_lanes, "find", due)
     box.worker.run(stop)
     assert turns == ["failed"] * 3

@@ -49,7 +49,7 @@ SENDERS: dict[str, Sender] = {
     Channel.OPSGENIE: opsgenie.send,
 }
 MAX_SHOWN = 4_000  # characters
-# The token of a link is enough to acknowledge an incident, so the log must not have it.
+# The token of a link is enough to acknowledge an incident, so the log does not show it.
 _TOKEN = re.compile(r"(?<=/acknowledge/)[\w.~-]+")
 
 
@@ -64,7 +64,7 @@ def _with_sign(outgoing: Outgoing) -> str:
 
 
 def _of_incident(outgoing: Outgoing) -> str:
-    """The service has an alert for the incident already: only its state is sent."""
+    """The text of an opening; for later messages, the action on the alert that the service has."""
     action = action_of(outgoing.message)
     return outgoing.message.text if action == "trigger" else f"{action}: {outgoing.message.title}"
 

@@ -1,8 +1,8 @@
-"""All other services, through Apprise, in a process of its own.
+"""Services without a channel in Wakeful, through Apprise in a separate process.
 
-Apprise opens its connections itself, so network policy can only be enforced by judging every
-connection of a process. It has no overall time limit, which a process can be given. And it takes
-some 40 MB and two seconds to load, so an idle process waits a minute for the next message.
+Apprise opens its connections itself, so the network policy is enforced on every connection of that
+process. Apprise has no time limit for a whole message, but a process can be ended. Loading Apprise
+takes 40 MB and two seconds, so an idle process waits a minute for the next message.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ log = logging.getLogger(__name__)
 
 _KINDS = {Tone.BAD: "failure", Tone.GOOD: "success", Tone.WARNING: "warning", Tone.PLAIN: "info"}
 _ROOT = Path(__file__).resolve().parents[3]
-SECONDS = TOTAL_SECONDS + 5  # loading counts in; still below the lease
+SECONDS = TOTAL_SECONDS + 5  # with the time to load Apprise; less than a lease
 _MAX_IDLE = 2
-END_SECONDS = 1.0  # to delete its files; then it is killed
+END_SECONDS = 1.0  # in which a process deletes its files before it is killed
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
@@ -42,7 +42,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     task = {
         "url": outgoing.value,
         "title": message.title,
-        # Many services behind it take little text, and refuse what is longer.
+        # Many services behind Apprise refuse a long text.
         "body": "\n".join(message.without_item_links().lines()),
         "kind": _KINDS[message.tone],
         "allow": [*sorted(policy.words), *(str(network) for network in policy.networks)],
@@ -75,8 +75,8 @@ def _read(outcome: dict[str, str], secrets: list[str]) -> Answer:
 
 
 class _Child:
-    """A process of apprise_child.py. It gets tasks by its standard input, because they hold
-    secrets, and ends when that is closed, which the kernel does when this process is killed.
+    """A process of apprise_child.py. It gets tasks, which contain secrets, by its standard input.
+    It ends when that is closed, which the kernel does when this process is killed.
     """
 
     def __init__(self) -> None:
@@ -86,8 +86,8 @@ class _Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=_ROOT,
-            # The environment has no secrets of Wakeful, and no proxy, which would connect to
-            # addresses that the policy cannot judge.
+            # Without Wakeful's secrets, and without a proxy, which could connect to addresses that
+            # the policy forbids.
             env=for_program({}),
         )
 
@@ -96,7 +96,9 @@ class _Child:
         return self._process.poll() is None
 
     def ask(self, task: dict[str, Any], seconds: float) -> dict[str, str]:
-        """Raises TimeoutError, and OSError or ValueError when the process has gone."""
+        """Send a task and wait for its outcome. Raises TimeoutError, and OSError or ValueError if
+        the process has ended.
+        """
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise OSError

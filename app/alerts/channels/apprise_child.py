@@ -1,9 +1,10 @@
-"""The process that sends messages through Apprise. Reads tasks, writes outcomes: JSON, one a line.
+"""The process that sends messages through Apprise. It reads tasks and writes outcomes, as JSON, one
+a line.
 
-Every connection and datagram of the process passes the audit hook, with the address that the kernel
-is about to send to. So redirects, further hosts of a service and names whose address changes are
-judged too. The hook also keeps a URL from files: only Python's own are read while a task is served,
-and only the process's own folder for temporary files is written.
+An audit hook judges every connection and datagram of the process by the address that the kernel is
+about to send to: also redirects, further hosts of a service, and names whose address changes. The
+hook also keeps an Apprise URL from local files. While a task is served, the process may read only
+``READABLE`` and its folder for temporary files, and write only that folder and /dev/null.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from app.alerts.answers import Acceptance, accepts_status
+from app.alerts.answers import Acceptance, acceptance_of_status
 from app.i18n import _
 from app.net.policy import Policy
 from app.rules.masking import frames_of
@@ -58,13 +59,15 @@ def _writes(mode: object, flags: object) -> bool:
 
 
 class Guard:
-    """Refuses connections that policy closes and files of this machine, and remembers why."""
+    """The audit hook. It refuses connections that the policy forbids, programs, and local files,
+    and remembers why.
+    """
 
     def __init__(self) -> None:
         self.policy = Policy()
         self.refused: str | None = None
         self.serving = False
-        # A folder of this process alone: the system's folder has files of other programs.
+        # Only this process has it: the system's temporary folder has files of other programs.
         self.folder = os.path.realpath(tempfile.gettempdir())
 
     def begin(self, policy: Policy) -> None:
@@ -106,7 +109,9 @@ class Guard:
 
 
 class _Lines(logging.Handler):
-    """The log lines of Apprise. ``bug``: where a service raised, which Apprise only mentions."""
+    """The log lines of Apprise. ``bug``: where a service raised an exception, which Apprise does
+    not log.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -149,12 +154,12 @@ def main() -> None:
             if not line:
                 return
             log.begin()
-            print(json.dumps(_served(json.loads(line), guard, log)), flush=True)
+            print(json.dumps(_answer(json.loads(line), guard, log)), flush=True)
     finally:
-        guard.serving = False  # the folder is deleted
+        guard.serving = False  # the folder is deleted now
 
 
-def _served(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
+def _answer(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
     try:
         return serve(task, guard, log)
     except Exception as fault:
@@ -168,7 +173,7 @@ def serve(task: dict[str, Any], guard: Guard, log: _Lines) -> dict[str, str]:
 
     client = Apprise()
     guard.begin(Policy.parse(",".join(task["allow"])))
-    # The URL may be several, with commas between them: each is judged.
+    # Several URLs may be there, with commas between them: each is judged.
     accepted = client.add(task["url"])
     for service in client:
         if type(service).__module__.rpartition(".")[2] in LOCAL_SERVICES:
@@ -196,12 +201,13 @@ _STATUS = re.compile(r"\berror=(\d{3})\b")
 
 
 def refused_for_good(lines: list[str]) -> bool:
-    """Whether the log has only permanent refusals. A URL may name several targets; another attempt
-    may reach a target whose line has no status.
+    """Whether every line of the log has the status of a permanent refusal. A URL may name several
+    targets, and another attempt may reach a target whose line has no status.
     """
     statuses = [int(match[1]) if (match := _STATUS.search(line)) else 0 for line in lines]
     return bool(statuses) and all(
-        status >= 300 and accepts_status(status) is Acceptance.PERMANENT for status in statuses
+        status >= 300 and acceptance_of_status(status) is Acceptance.PERMANENT
+        for status in statuses
     )
 
 

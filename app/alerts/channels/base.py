@@ -14,7 +14,14 @@ from operator import attrgetter
 from time import monotonic
 from typing import Any, Literal
 
-from app.alerts.answers import Acceptance, Answer, accepts_status, permanent, retry, retry_after
+from app.alerts.answers import (
+    Acceptance,
+    Answer,
+    acceptance_of_status,
+    permanent,
+    retry,
+    retry_after,
+)
 from app.alerts.messages.message import Message, Tone
 from app.config import Settings
 from app.i18n import _
@@ -55,7 +62,7 @@ class Outgoing:
 Sender = Callable[[Outgoing, Tools], Answer]
 Read = Callable[[Response], str]  # the part of an answer that gives the reason
 # The meaning of an answer whose status does not say it; None if the status does.
-Accepts = Callable[[Response], Acceptance | None]
+AcceptanceOf = Callable[[Response], Acceptance | None]
 # The payload to send in place of a refused one; None if the refusal is final.
 Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
@@ -75,13 +82,14 @@ def post(
     secrets: Sequence[str] = (),
     own_setting: bool = False,
     read: Read = attrgetter("words"),
-    accepts: Accepts | None = None,
+    acceptance_of: AcceptanceOf | None = None,
     correct: Correct | None = None,
 ) -> Answer:
     """POST ``payload`` as JSON, or as a form, to ``url`` (default: the channel value), and read the
-    answer. ``accepts``: for a service that refuses in an answer with a good status. ``correct``:
-    another payload after a refusal; without it, refusals are final. ``read``: the part of the
-    answer that gives the reason. ``secrets``: texts that the log must not show.
+    answer. ``acceptance_of``: for a service that refuses in an answer with a good status.
+    ``correct``: another payload after a refusal; without it, refusals are final. ``read``: the part
+    of the answer that gives the reason. ``secrets``: texts that the log must not show.
+    ``own_setting``: an operator has set the URL, so the policy for monitors does not apply to it.
     """
     target = url or outgoing.value
     if not form:
@@ -109,7 +117,8 @@ def post(
         else:
             break
     words = _words(response, read, secrets)
-    acceptance = (accepts and accepts(response)) or accepts_status(response.status)
+    acceptance = acceptance_of and acceptance_of(response)
+    acceptance = acceptance or acceptance_of_status(response.status)
     text = f"HTTP {response.status}" + (f": {words}" if words else "")
     if 300 <= response.status < 400:
         text += " " + _("(a redirect, which is not followed: enter the URL that it leads to)")
@@ -124,9 +133,9 @@ def _encoded(payload: Any) -> bytes:
 
 
 def _redirect_target(url: str, response: Response) -> str | None:
-    """The URL on the same host to which the answer redirects the same POST. Another host would get
-    the secrets of the URL or the message. None for any other redirect, such as to a proxy's login
-    page, which would take the alert as a form and answer 200.
+    """The URL on the same host to which the answer redirects the same POST; None for any other
+    redirect. Another host would get the message and the secrets of the URL, and a proxy's login
+    page would take the alert as a form and answer 200.
     """
     if response.status not in _REDIRECTS:
         return None
@@ -156,21 +165,21 @@ def action_of(message: Message) -> Literal["trigger", "acknowledge", "resolve"]:
 
 
 def dedup_key_of(outgoing: Outgoing, tools: Tools) -> str:
-    """The key of that alert at the service. A message without an incident or a place is a separate
-    alert, with the same key when it is sent again. The key names the installation, because two may
-    share an account.
+    """The key of an incident's alert at a service of BY_INCIDENT. A message without an incident or
+    a place is a separate alert, with the same key when it is sent again. The key names the
+    installation, because two installations may share an account.
     """
     thread = outgoing.message.thread
     return f"wakeful-{tools.installation}-{thread}" if thread else f"wakeful-{outgoing.id}"
 
 
-def is_refused(response: Response, accepts: Accepts) -> bool:
+def is_refused(response: Response, acceptance_of: AcceptanceOf) -> bool:
     """Whether the service refuses the message itself: by a 400 that says why in JSON, or in the
     body of a good status. Any other 400 is permanent at once.
     """
     if response.status == HTTPStatus.BAD_REQUEST:
         return bool(dict_of(response))
-    return is_good(response) and accepts(response) is Acceptance.PERMANENT
+    return is_good(response) and acceptance_of(response) is Acceptance.PERMANENT
 
 
 def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
@@ -184,7 +193,7 @@ def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
 
 
 def is_good(response: Response) -> bool:
-    return accepts_status(response.status) is Acceptance.DELIVERED
+    return acceptance_of_status(response.status) is Acceptance.DELIVERED
 
 
 def dict_of(response: Response) -> Mapping[str, Any]:
@@ -196,8 +205,8 @@ def reasons(response: Response) -> str:
     """The message and the errors of a JSON answer."""
     body = dict_of(response)
     errors = body.get("errors")
-    listed = errors.values() if isinstance(errors, dict) else errors
-    parts = [body.get("message"), *(listed if isinstance(listed, list | ValuesView) else ())]
+    texts = errors.values() if isinstance(errors, dict) else errors
+    parts = [body.get("message"), *(texts if isinstance(texts, list | ValuesView) else ())]
     return " ".join(part for part in parts if isinstance(part, str)) or response.words
 
 

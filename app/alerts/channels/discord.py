@@ -1,4 +1,4 @@
-"""Discord's webhooks: one embed, and nobody is mentioned whatever a monitor is called.
+"""Discord's webhooks: one embed. A monitor's name cannot mention anybody.
 
 https://discord.com/developers/docs/resources/webhook#execute-webhook
 """
@@ -37,7 +37,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             return None
         if dict_of(response).get("code") == NEEDS_THREAD and "thread_name" not in body:
             body["thread_name"] = shorten(message.title, MAX_THREAD_NAME)
-        elif dict_of(response) and body.pop("embeds", None) is not None:  # such as one too long
+        elif dict_of(response) and body.pop("embeds", None) is not None:  # for example too long
             text = f"{body['content']}\n{_description(message.without_item_links())}"
             body["content"] = text[:MAX_CONTENT]
         else:
@@ -67,7 +67,7 @@ def payload(message: Message) -> dict[str, Any]:
     }
     return {
         "username": "Wakeful",
-        "content": title[:MAX_CONTENT],  # what a phone shows of a message; embeds are not there
+        "content": title[:MAX_CONTENT],  # a phone's notification shows this, and no embeds
         "embeds": [embed],
         "allowed_mentions": {"parse": []},
     }

@@ -28,9 +28,9 @@ NO_SERVER = N_(
     "No mail server is set up. An admin can set one up under Settings, Email; then retry."
 )
 STEP_SECONDS = 10.0  # for each command and its answer
-LOGINS = frozenset({"CRAM-MD5", "PLAIN", "LOGIN"})  # that smtplib has
+LOGINS = frozenset({"CRAM-MD5", "PLAIN", "LOGIN"})  # those of smtplib
 CHALLENGE, LOGGED_IN, MAX_CHALLENGES = 334, (235, 503), 5
-_MAX_LINE, _MAX_LINES = 8_192, 20  # of the last reply: enough of what it says
+_MAX_LINE, _MAX_LINES = 8_192, 20  # of the last reply
 _DOTS = re.compile(rb"^\.", re.MULTILINE)  # a line of one dot ends a mail, so each is doubled
 
 
@@ -39,14 +39,14 @@ class NoTls(Exception):
 
 
 class _Recipient(smtplib.SMTPResponseException):
-    """The server refuses the recipient, not our login and not our sender."""
+    """The server refused the command RCPT."""
 
 
 class _Smtp(smtplib.SMTP):
-    """SMTP over ``connection``: smtplib itself would try one address after another.
+    """SMTP over ``connection``, which ``_connect`` makes: smtplib would choose the address itself.
 
-    smtplib encodes logins as ASCII, and raises for a password with other letters. They are UTF-8
-    (RFC 4616 for PLAIN; the others do the same).
+    smtplib encodes logins as ASCII, and raises for a password with other letters. This class
+    encodes them as UTF-8 (RFC 4616 for PLAIN; the others do the same).
     """
 
     connection: socket.socket
@@ -154,7 +154,7 @@ def log_in(smtp: smtplib.SMTP, user: str, password: str) -> None:
     offered = smtp.esmtp_features.get("auth", "").upper()
     if LOGINS.isdisjoint(offered.split()):
         raise smtplib.SMTPNotSupportedError
-    smtp.esmtp_features["auth"] = offered  # smtplib knows them in capitals alone
+    smtp.esmtp_features["auth"] = offered  # smtplib compares them in capitals
     smtp.login(user, password)
 
 
@@ -198,13 +198,13 @@ def _expect(reply: tuple[int, bytes], accepted: Container[int] = range(200, 300)
 def session(
     server: Server, host: str, tools: Tools, seconds: float = TOTAL_SECONDS
 ) -> Iterator[smtplib.SMTP]:
-    """A connection that is ready for login, cut off as a whole after ``seconds``."""
+    """A connection that is ready for login. It is closed after ``seconds`` in all."""
     step = min(STEP_SECONDS, seconds)
     trust = _trust(server, tools.settings.ca_bundle)
     make = partial(_Smtps, context=trust) if server.tls_from_start else _Smtp
-    # With a name, because smtplib would otherwise look this machine's name up in DNS, and wait.
+    # Without a name, smtplib would look up this machine's name in DNS, and wait.
     smtp: _Smtp = make(local_hostname="localhost", timeout=step)
-    # The name that TLS checks; no public way.
+    # The name that the certificate must have; smtplib has no public attribute for it.
     setattr(smtp, "_host", host.removesuffix("."))  # noqa: B010
     expired = threading.Event()
     timer = threading.Timer(seconds, _cut, (smtp, expired))
@@ -214,7 +214,7 @@ def session(
         ips = tools.network.addresses(host, own_setting=True)
         _connect(smtp, ips, server.port, step, expired)
         smtp.local_hostname = _own_name(tools.settings.public_url, smtp)
-        if expired.is_set():  # before there was a connection to cut
+        if expired.is_set():  # the timer ended before there was a connection to close
             raise TimeoutError
         _encrypt(smtp, server, trust)
         yield smtp
@@ -227,8 +227,8 @@ def session(
 
 
 def _own_name(public_url: str | None, smtp: smtplib.SMTP) -> str:
-    """The name for EHLO: one that others can look up, else our address. Mail servers refuse the
-    bare name of a container for good (Postfix: 504).
+    """The name for EHLO: the host of PUBLIC_URL if others can look it up, else the address of this
+    machine. Mail servers refuse the bare name of a container for good (Postfix: 504).
     """
     url = parse_url(public_url) if public_url else None
     if url is not None and url.address is None and "." in url.ascii_host.strip("."):
@@ -243,7 +243,7 @@ def _trust(server: Server, ca_bundle: str | None) -> ssl.SSLContext:
     if ca_bundle:
         trust.load_verify_locations(ca_bundle)
     if not server.tls_required and server.password is None:
-        # If plain text would be allowed too, an untrusted certificate is accepted.
+        # Plain text is allowed too, so an untrusted certificate is no worse.
         trust.check_hostname = False
         trust.verify_mode = ssl.CERT_NONE
     return trust
@@ -252,9 +252,9 @@ def _trust(server: Server, ca_bundle: str | None) -> ssl.SSLContext:
 def _connect(
     smtp: _Smtp, addresses: list[str], port: int, step: float, expired: threading.Event
 ) -> None:
-    """Connect, and read the greeting. If an address accepts without a greeting, as a proxy before a
-    dead server does, or refuses (421, 554), the next one is tried. The last one has the whole time:
-    against spam, many servers greet late.
+    """Connect, and read the greeting. If an address sends none, as a proxy before a dead server, or
+    refuses (421, 554), the next address is tried. The last one has the whole time: against spam,
+    many servers greet late.
     """
     while True:
         smtp.connection, address = connect(addresses, port, step)
@@ -264,7 +264,7 @@ def _connect(
             if smtp.sock is not None:
                 smtp.sock.settimeout(step)
             return
-        except OSError:  # also what smtplib raises
+        except OSError:  # smtplib's errors are OSErrors too
             smtp.connection.close()
             addresses = [other for other in addresses if other != address]
             if not addresses or expired.is_set():
@@ -281,7 +281,7 @@ def _encrypt(smtp: smtplib.SMTP, server: Server, trust: ssl.SSLContext) -> None:
         except smtplib.SMTPResponseException:
             if trust.verify_mode is ssl.CERT_REQUIRED:
                 raise
-            return  # in plain text, as with a server that does not offer it
+            return  # go on in plain text, as with a server that does not offer STARTTLS
         smtp.ehlo()
     elif server.tls_required:
         raise NoTls
@@ -302,15 +302,16 @@ def _refused(code: int, reply: bytes | str, secrets: list[str]) -> Answer:
 
 # The answers to RCPT that are about the address: RFC 5321, and RFC 7504 for 556.
 _OF_ADDRESS = frozenset({550, 551, 552, 553, 554, 556})
-# RFC 3463: the address, or its mailbox. The two exceptions are about the sender's address.
+# RFC 3463: the details 5.1.x are about an address, 5.2.x about its mailbox. 5.1.7 and 5.1.8 are
+# about the sender's address.
 _ADDRESS, _MAILBOX = "5.1.", "5.2."
 _OF_SENDER = frozenset({"5.1.7", "5.1.8"})
 
 
 def _is_gone(code: int, reply: str) -> bool:
-    """Whether a recipient was refused permanently. Many servers refuse login, sender and relaying
-    only at the recipient: taken for the recipient's fault, one wrong setting would end every
-    subscription.
+    """Whether the answer to a recipient says that the address does not exist. Many servers refuse
+    login, sender and relaying only at the recipient. If that counted against the recipient, one
+    wrong setting would end every subscription.
     """
     if code not in _OF_ADDRESS or "relay" in reply.casefold():
         return False

@@ -19,16 +19,21 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
     def correct(response: Response) -> dict[str, Any] | None:
         """If the service refuses the FlockML, send the plain text alone."""
-        if not is_refused(response, accepts) or body.pop("flockml", None) is None:
+        if not is_refused(response, acceptance_of) or body.pop("flockml", None) is None:
             return None
         return body
 
     return post(
-        outgoing, tools, body, read=field_of("description"), accepts=accepts, correct=correct
+        outgoing,
+        tools,
+        body,
+        read=field_of("description"),
+        acceptance_of=acceptance_of,
+        correct=correct,
     )
 
 
-def accepts(response: Response) -> Acceptance | None:
+def acceptance_of(response: Response) -> Acceptance | None:
     return Acceptance.PERMANENT if is_good(response) and dict_of(response).get("error") else None
 
 

@@ -12,7 +12,7 @@ from app.alerts.channels.base import Outgoing, Tools, field_of, post
 from app.alerts.messages.message import SIGNS, Message, Tone
 from app.rules.channel_values import parse_gotify
 
-HIGH, NORMAL = 8, 5  # from 8 on, phones vibrate and show the message on top of others
+HIGH, NORMAL = 8, 5  # with 8, phones vibrate and show the message on top of others
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:

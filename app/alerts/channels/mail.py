@@ -53,11 +53,11 @@ def build(outgoing: Outgoing, sender: str) -> BuiltMail:
     mail["Date"] = format_datetime(message.at)
     mail["Message-ID"] = f"<{outgoing.id}@{domain}>"
     if message.thread:
-        # The mails of one incident form a thread, whichever comes first.
+        # The mails of one incident form a thread, in whatever order they arrive.
         mail["References"] = f"<{message.thread}@{domain}>"
         mail["In-Reply-To"] = f"<{message.thread}@{domain}>"
     if message.unsubscribe:
-        # RFC 8058: mail programs show a button of their own, which sends a POST.
+        # RFC 8058: mail programs show a button that sends a POST.
         mail["List-Unsubscribe"] = f"<{message.unsubscribe}>"
         mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     mail["Auto-Submitted"] = "auto-generated"  # so that no out-of-office note comes back
@@ -82,8 +82,8 @@ def _address(address: str, name: str = "") -> Address:
 
 
 def _literal(text: str) -> str:
-    """``text`` for a header, which decodes encoded words: a line break in one would begin another
-    header, or the body.
+    """``text`` for a header, without encoded words: Python would decode them, and a line break in
+    one would begin another header or the body.
     """
     return text.replace(ENCODED, "= ?")
 

@@ -38,7 +38,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def payload(message: Message, topic: str) -> dict[str, Any]:
-    text = replace(message, links=())  # which are buttons
+    text = replace(message, links=())  # the buttons are the links
     return {
         "topic": topic,
         "title": shorten(message.title, MAX_TITLE),

@@ -1,6 +1,6 @@
-"""Slack's incoming webhooks: blocks, and the whole message as text where no blocks are shown
-(notifications, Mattermost, Rocket.Chat). Only the blocks have times in the reader's own zone: in
-the text, Slack's notation of a time would be shown as it is.
+"""Slack's incoming webhooks: blocks, and the whole message as text for notifications and for
+services that show no blocks (Mattermost, Rocket.Chat). Only the blocks have times in the reader's
+own zone: those services would show Slack's notation of a time unchanged.
 
 https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
 """
@@ -23,7 +23,7 @@ MAX_FIELD = 2_000
 _CALLS_PEOPLE = re.compile(r"@(?=(?:here|channel|everyone|all)\b)", re.IGNORECASE)
 
 
-# The one-word answers of Slack, and of some services with its interface that answer 200.
+# The one-word answers of Slack. Some services with Slack's interface send them with the status 200.
 # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks#handling_errors
 _PASSING = ("ratelimited", "rate_limited", "rollup_error", "internal_error", "fatal_error",
             "service_unavailable", "request_timeout")  # fmt: skip
@@ -41,13 +41,13 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
     def correct(response: Response) -> dict[str, Any] | None:
         """If the service refuses the blocks, send the plain text alone."""
-        is_layout = response.text.strip() in _LAYOUT or is_refused(response, accepts)
+        is_layout = response.text.strip() in _LAYOUT or is_refused(response, acceptance_of)
         return body if is_layout and body.pop("blocks", None) is not None else None
 
-    return post(outgoing, tools, body, accepts=accepts, correct=correct)
+    return post(outgoing, tools, body, acceptance_of=acceptance_of, correct=correct)
 
 
-def accepts(response: Response) -> Acceptance | None:
+def acceptance_of(response: Response) -> Acceptance | None:
     body = dict_of(response)
     refused = body.get("ok") is False or body.get("success") is False
     word = body.get("error") if refused else response.text.strip()

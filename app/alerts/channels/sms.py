@@ -1,6 +1,4 @@
-"""SMS through the provider that is set once for the instance (``app.rules.sms`` says how it is
-written).
-"""
+"""SMS through the provider of this installation. ``app.rules.sms`` reads its setting."""
 
 from __future__ import annotations
 
@@ -33,8 +31,8 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def text(message: Message) -> str:
-    """The message in few words, without the monitor's address. A text that is too long is cut at
-    its end; the links stay.
+    """The message in few words, without the monitor's address. If it is too long, its last lines
+    before the links are left out.
     """
     address = _(ADDRESS)
     facts = [message.summary]
@@ -60,7 +58,7 @@ def _twilio(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
         secrets=(*login, masking.basic(*login)),
         own_setting=True,
         read=_twilio_words,
-        accepts=_twilio_accepts,
+        acceptance_of=_twilio_acceptance,
     )
 
 
@@ -73,14 +71,14 @@ def _twilio_words(response: Response) -> str:
     return f"{code} {error}" if code else error
 
 
-# Tuples, because an answer may have anything there, also what cannot be hashed.
-# https://www.twilio.com/docs/api/errors: too many at once, a full queue, a fault of theirs.
+# Tuples, because an answer may have a value there that cannot be hashed.
+# https://www.twilio.com/docs/api/errors: too many requests, a full queue, a fault of Twilio.
 _TWILIO_PASSING = (14107, 20429, 20500, 20503, 21611, 30001, 30022)
 _TWILIO_FAILED = ("failed", "undelivered", "canceled")
 
 
-def _twilio_accepts(response: Response) -> Acceptance | None:
-    """Twilio takes a message with 201 that it already knows it cannot send."""
+def _twilio_acceptance(response: Response) -> Acceptance | None:
+    """Twilio answers 201 also for a message that it cannot send; its body has the error."""
     body = dict_of(response)
     code = body.get("error_code" if is_good(response) else "code")
     if code in _TWILIO_PASSING:
@@ -108,14 +106,14 @@ def _vonage(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
         secrets=(provider.user, provider.password),
         own_setting=True,
         read=_vonage_words,
-        accepts=_vonage_accepts,
+        acceptance_of=_vonage_acceptance,
     )
 
 
 def _vonage_parts(response: Response) -> list[dict[str, object]]:
     messages = dict_of(response).get("messages")
-    listed = messages if isinstance(messages, list) else ()
-    return [part for part in listed if isinstance(part, dict)]
+    parts = messages if isinstance(messages, list) else ()
+    return [part for part in parts if isinstance(part, dict)]
 
 
 def _vonage_words(response: Response) -> str:
@@ -131,9 +129,9 @@ def _vonage_words(response: Response) -> str:
 _VONAGE_PASSING = frozenset({"1", "5", "10"})
 
 
-def _vonage_accepts(response: Response) -> Acceptance | None:
-    """Vonage answers 200 in any case; what became of the message is in the body. A body that says
-    nothing of it leaves the status: to send once more would cost, and may repeat the message.
+def _vonage_acceptance(response: Response) -> Acceptance | None:
+    """Vonage answers 200 in any case; the body has the status of each part of the message. If the
+    body has none, the message counts as sent: another attempt would cost money and may repeat it.
     """
     statuses = (str(part["status"]) for part in _vonage_parts(response) if "status" in part)
     bad = next((status for status in statuses if status != "0"), None)

@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from app.alerts.answers import Acceptance, Answer, accepts_status, permanent
+from app.alerts.answers import Acceptance, Answer, acceptance_of_status, permanent
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
 from app.alerts.messages.message import SIGNS, Message
 from app.i18n import _
@@ -20,7 +20,7 @@ from app.rules.channel_values import TelegramTarget, parse_telegram
 
 _CHAT = re.compile(r"-[0-9]{1,19}")  # of a group
 SHORT_TEXT = 1_000  # for a server that takes less
-MAX_TEXT = 4_096  # UTF-16 units count, so a sign outside the basic plane counts twice
+MAX_TEXT = 4_096  # in UTF-16 units
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
@@ -38,7 +38,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     notes: list[str] = []
 
     def correct(response: Response) -> dict[str, Any] | None:
-        note = _correct(response, body) if is_refused(response, accepts) else None
+        note = _correct(response, body) if is_refused(response, acceptance_of) else None
         notes.extend([] if note is None else [note])
         return None if note is None else body
 
@@ -50,7 +50,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         secrets=(token, token.partition(":")[2]),
         own_setting=True,
         read=field_of("description"),
-        accepts=accepts,
+        acceptance_of=acceptance_of,
         correct=correct,
     )
     answer = replace(answer, text=" ".join([answer.text, *filter(None, notes)]))
@@ -59,17 +59,21 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     return answer
 
 
-def accepts(response: Response) -> Acceptance | None:
+def acceptance_of(response: Response) -> Acceptance | None:
     """A self-hosted server (TELEGRAM_API) may put the status into the body alone."""
     body = dict_of(response)
     if not is_good(response) or body.get("ok") is not False:
         return None
     code = body.get("error_code")
-    return accepts_status(code) if isinstance(code, int) and code >= 300 else Acceptance.PERMANENT
+    return (
+        acceptance_of_status(code)
+        if isinstance(code, int) and code >= 300
+        else Acceptance.PERMANENT
+    )
 
 
 def _correct(response: Response, body: dict[str, Any]) -> str | None:
-    """Change ``body`` as the answer asks, and return a note on it for people, which may be empty;
+    """Change ``body`` as the answer asks, and return a note for people, which may be empty. Return
     None if the answer is final. Each change is made once.
 
     https://core.telegram.org/bots/api#responseparameters

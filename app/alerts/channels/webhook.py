@@ -43,13 +43,13 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def send_to_subscriber(outgoing: Outgoing, tools: Tools) -> Answer:
-    """A request to confirm a subscription has a token, which the answer must repeat."""
+    """A message that asks to confirm a subscription has a token, which the answer must contain."""
     token = outgoing.message.data.get("token")
 
     def echoes(response: Response) -> bool:
         return token is None or str(token) in response.text
 
-    def accepts(response: Response) -> Acceptance | None:
+    def acceptance_of(response: Response) -> Acceptance | None:
         return Acceptance.PERMANENT if is_good(response) and not echoes(response) else None
 
     def read(response: Response) -> str:
@@ -66,7 +66,7 @@ def send_to_subscriber(outgoing: Outgoing, tools: Tools) -> Answer:
         headers={"webhook-id": outgoing.id},
         secrets=[str(token)] if token else [],
         read=read,
-        accepts=accepts,
+        acceptance_of=acceptance_of,
     )
 
 

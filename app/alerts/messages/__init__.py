@@ -17,7 +17,9 @@ FIRST_NAMED = 10  # of a burst (decision 5)
 
 
 def compose(facts: Facts, context: MessageContext) -> Message:
-    """The message for a row's facts: of a status page in its language, of others in English."""
+    """The message for a row's facts. A message about a status page is in the page's language, any
+    other in English.
+    """
     language = (facts.get("page") or {}).get("language", ENGLISH)
     with speaking(translations_of(language)):
         message = _COMPOSERS[facts["event"]](facts, context)
@@ -25,8 +27,8 @@ def compose(facts: Facts, context: MessageContext) -> Message:
 
 
 def is_complete(facts: Facts) -> bool:
-    """Whether these facts are enough for a message. Checked before several rows become one message:
-    one incomplete row would keep the message for all of them from being composed.
+    """Whether these facts are enough for a message. It is asked before several rows become one
+    message, because one incomplete row would prevent the message for all of them.
     """
     try:
         compose(facts, MessageContext("", str))

@@ -1,5 +1,5 @@
-"""Mails about accounts: a test of the mail server, an invitation, a way back to a lost account.
-They are not alerts: they are sent at once, and are not in the outbox.
+"""Mails that are no alerts: a test of the mail server, an invitation, a recovery link, a notice
+about a second factor. They are sent at once, and are not in the outbox.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from app.alerts.messages.incident import (
     incident_data,
     incident_links,
     is_degraded,
-    lasted,
+    length_until,
     name_with_others,
     recovered,
     who_acknowledged,
@@ -29,8 +29,8 @@ from app.records import Event
 
 
 def burst(facts: Facts, context: MessageContext) -> Message:
-    """Many incidents that changed within a minute. ``facts["incidents"]``: the facts of the first
-    ten.
+    """Many incidents that opened, or ended, within a minute. ``facts["incidents"]``: the facts of
+    the first ten.
     """
     good = facts["event"] == Event.INCIDENTS_RESOLVED
     count, members = facts["count"], facts["incidents"]
@@ -106,8 +106,9 @@ def _title_of_end(members: Sequence[Facts], count: int, slow: int) -> str:
 
 
 def digest(facts: Facts, context: MessageContext) -> Message:
-    """Quiet hours are over. ``facts["incidents"]``: the first ten incidents as they are now;
-    ``facts["notices"]``: the facts of the first ten alerts about certificates and domains.
+    """The message after quiet hours. ``facts["incidents"]``: the present facts of the first ten
+    incidents. ``facts["notices"]``: the facts of the first ten alerts about certificates and
+    domains.
     """
     still_open, ended, noticed = facts["open"], facts["resolved"], facts["notice_count"]
     members, notices = facts["incidents"], facts["notices"]
@@ -117,11 +118,11 @@ def digest(facts: Facts, context: MessageContext) -> Message:
     parts += [_n("%(num)s still slow", "%(num)s still slow", slow)] if slow else []
     parts += [_n("%(num)s incident over", "%(num)s incidents over", ended)] if ended else []
     parts += [_n("%(num)s notice", "%(num)s notices", noticed)] if noticed else []
-    alone = len(members) == 1 == still_open + ended  # then its links are the message's
+    is_single = len(members) == 1 == still_open + ended  # the message has the incident's links
     items = [
         Item(
             f"{name_with_others(member)}: {_state_of(member)}",
-            () if alone else incident_links(member, context),
+            () if is_single else incident_links(member, context),
         )
         for member in members
     ]
@@ -137,7 +138,7 @@ def digest(facts: Facts, context: MessageContext) -> Message:
         _("Quiet hours are over: %(what)s", what=", ".join(parts) or _("nothing happened")),
         _("Held back since %(time)s.", time=since),
         items=(*items, *_more(still_open + ended + noticed - len(items))),
-        links=incident_links(members[0], context) if alone else _links(members, context),
+        links=incident_links(members[0], context) if is_single else _links(members, context),
         data={
             "count": still_open + ended,
             "open": still_open,
@@ -177,7 +178,7 @@ def _outage_of(facts: Facts) -> str:
         return ending_of(facts)
     slow = N_("was slow for %(length)s. %(cause)s")
     sentence = slow if is_degraded(facts["incident"]) else N_("was down for %(length)s. %(cause)s")
-    return _(sentence, length=lasted(facts, ended_at(facts)), cause=_cause(facts))
+    return _(sentence, length=length_until(facts, ended_at(facts)), cause=_cause(facts))
 
 
 def _state_of(facts: Facts) -> str:
@@ -186,15 +187,16 @@ def _state_of(facts: Facts) -> str:
     start, cause = words.clock_time(down_since(incident)), _cause(facts)
     if incident["ended_at"] and not recovered(facts):
         return ending_of(facts)
-    over, acknowledged, lasts = _STATES[is_degraded(incident)]
+    over, acknowledged, unacknowledged = _STATES[is_degraded(incident)]
     if incident["ended_at"]:
-        length = lasted(facts, ended_at(facts))
+        length = length_until(facts, ended_at(facts))
         return _(over, length=length, start=start, cause=cause)
-    return _(acknowledged if incident["acknowledged_at"] else lasts, start=start, cause=cause)
+    sentence = acknowledged if incident["acknowledged_at"] else unacknowledged
+    return _(sentence, start=start, cause=cause)
 
 
-# By whether the incident is degraded: the sentences for an incident that is over, one that is
-# acknowledged, and one that is not.
+# By ``is_degraded``: the sentences for an incident that is over, one that is acknowledged, and one
+# that is not.
 _STATES = {
     False: (
         N_("was down for %(length)s from %(start)s. %(cause)s"),

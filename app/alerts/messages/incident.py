@@ -1,5 +1,5 @@
-"""Messages about one incident: opened, resolved, acknowledged, still open. The first part, about
-facts, links and data, serves messages about several incidents too.
+"""Messages about one incident: opened, resolved, acknowledged, still open. ``grouped`` also uses
+the functions for facts, links and data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def name_of(facts: Facts) -> str:
 
 
 def name_with_others(facts: Facts) -> str:
-    """The name, and how many monitors cannot be reached because of it."""
+    """The name of the monitor, with the number of monitors behind it."""
     name, behind = name_of(facts), facts.get("behind")
     if not behind:
         return name
@@ -57,23 +57,23 @@ def started_at(incident: Facts) -> datetime:
 
 
 def is_degraded(incident: Facts) -> bool:
-    """Whether it is slow, and not down. Facts of an older version do not say."""
+    """Whether the monitor is slow, not down. Facts that an older version wrote do not say it."""
     return incident.get("severity") == IncidentSeverity.DEGRADED
 
 
 def down_since(incident: Facts) -> datetime:
-    """Since when it is down; of a degraded one, since when it is slow."""
+    """Since when the monitor is down; if the incident is degraded, since when it is slow."""
     since: str | None = incident.get("down_since")
     return datetime.fromisoformat(since) if since else started_at(incident)
 
 
 def ended_at(facts: Facts) -> datetime:
-    """When the incident ended; for an open one, when the message was written."""
+    """When the incident ended; if it is open, when the message was written."""
     return datetime.fromisoformat(facts["incident"]["ended_at"] or facts["at"])
 
 
-def lasted(facts: Facts, until: datetime) -> str:
-    """How long it was down, or slow, by ``until``; "at most" if nothing was checked for a part of
+def length_until(facts: Facts, until: datetime) -> str:
+    """How long the monitor was down or slow, by ``until``; "at most" if no checks ran for a part of
     that time.
     """
     length = words.duration((until - down_since(facts["incident"])).total_seconds())
@@ -100,15 +100,15 @@ def silent_places(facts: Facts) -> Sequence[str]:
 
 
 def ending_of(facts: Facts) -> str:
-    """How it ended, in a few words, with its cause."""
+    """How the incident ended, in a few words, with its cause."""
     how = how_it_ended(
-        facts["incident"]["ending"], silent_places(facts), lasted(facts, ended_at(facts))
+        facts["incident"]["ending"], silent_places(facts), length_until(facts, ended_at(facts))
     )
     return f"{how}. {words.shorten(cause_of(facts['incident']), 120)}"
 
 
 def sentence_of_gaps(facts: Facts) -> str:
-    """A sentence about the times in which nothing was checked, with a leading space; or empty."""
+    """A sentence about the times without checks, after a space; empty if there are none."""
     times = join_words(
         _(
             "from %(start)s to %(end)s",
@@ -126,8 +126,8 @@ def sentence_of_gaps(facts: Facts) -> str:
 
 
 def incident_links(facts: Facts, context: MessageContext) -> tuple[MessageLink, ...]:
-    """The incident's page. Before it, while nobody has acknowledged the incident, the acknowledge
-    page: at night, that is the link that people need.
+    """The incident's page. While nobody has acknowledged the incident, the acknowledge page comes
+    first: at night, people need that link.
     """
     incident = facts["incident"]
     page = MessageLink(_("Incident"), context.incident_url(incident["id"]))
@@ -190,7 +190,7 @@ def _tone(incident: Facts) -> Tone:
 
 
 def reminder(facts: Facts, context: MessageContext) -> Message:
-    so_far, incident = lasted(facts, time_of(facts)), facts["incident"]
+    incident = facts["incident"]
     details = [(_("Cause"), cause_of(incident)), *_while_open(facts, context)]
     sentence = (
         N_("Slow for %(length)s, and nobody has acknowledged it yet.")
@@ -198,7 +198,7 @@ def reminder(facts: Facts, context: MessageContext) -> Message:
         else N_("Down for %(length)s, and nobody has acknowledged it yet.")
     )
     title = _(_still(incident), name=name_with_others(facts))
-    summary = _(sentence, length=so_far)
+    summary = _(sentence, length=length_until(facts, time_of(facts)))
     return _about_incident(
         facts, context, _tone(incident), title, summary + sentence_of_gaps(facts), details
     )
@@ -217,7 +217,7 @@ def resolved(facts: Facts, context: MessageContext) -> Message:
     state = _("Slow") if is_degraded(incident) else _("Down")
     details = [
         (_("Cause"), cause_of(incident)),
-        # While nothing was checked, it may have been up.
+        # The monitor may have been up while no checks ran.
         (
             _("At most") if incident.get("unwatched") else state,
             _("%(start)s to %(end)s", start=begin, end=end),
@@ -226,7 +226,7 @@ def resolved(facts: Facts, context: MessageContext) -> Message:
         *_named(_("Were unreachable"), facts.get("behind") or (), MAX_BEHIND),
         *_others_down(_("Still down"), facts, context),
     ]
-    title, summary = _ending(facts, lasted(facts, ended_at(facts)))
+    title, summary = _ending(facts, length_until(facts, ended_at(facts)))
     return _about_incident(
         facts, context, Tone.GOOD, title, summary + sentence_of_gaps(facts), details
     )
@@ -280,7 +280,7 @@ def _about_incident(
         data={
             "monitor": {**facts["monitor"], **({"notes": notes} if notes else {})},
             "incident": incident_data(facts, context),
-            # Only this one of the extra facts: receivers of webhooks rely on the fields they get.
+            # No other extra fact: receivers of webhooks rely on the fields that they get.
             **({"flapping": times} if (times := _flapping(facts)) else {}),
         },
     )
@@ -293,7 +293,9 @@ def _flapping(facts: Facts) -> int | None:
 
 
 def _while_open(facts: Facts, context: MessageContext) -> Iterator[Detail]:
-    """The places that see it, if there are several; what may be the reason; since when."""
+    """The details of an open incident: the places that see it, what may be the reason, since when
+    it lasts, and the other monitors that are down.
+    """
     incident = facts["incident"]
     if places := incident.get("seen_from"):
         yield _("Seen from"), words.shorten(str(places), 200)
@@ -313,8 +315,8 @@ def _notes(facts: Facts, context: MessageContext) -> str:
 
 
 def _first_lines(notes: str) -> str:
-    """The beginning of a monitor's notes on one line, whole words alone, and the first link if
-    it is not among them.
+    """The beginning of a monitor's notes on one line, cut after a whole word, and the first link of
+    the notes if the cut removes it.
     """
     line = words.shorten(" · ".join(filter(str.strip, notes.splitlines())), NOTES_SHOWN)
     if not line.endswith("…"):
@@ -341,7 +343,9 @@ def _deployed(entry: Facts, incident: Facts) -> str:
 
 
 def _changes(incident: Facts) -> Iterator[Detail]:
-    """The differences from the last good check, in few words; if it is another one, when it was."""
+    """The differences from the last good check, in few words. If they are from an earlier good
+    check, also its time.
+    """
     changes, good = incident.get("changes"), incident.get("compared_with")
     if not changes:
         return

@@ -71,8 +71,8 @@ class Message:
     items: tuple[Item, ...] = ()
     links: tuple[MessageLink, ...] = ()
     thread: str | None = None  # mail programs show the mails of one incident together
-    unsubscribe: str | None = None  # the link that a POST to ends the subscription
-    footer: str = field(default_factory=lambda: _(FOOTER))  # why it comes, in a mail
+    unsubscribe: str | None = None  # a link; a POST to it ends the subscription
+    footer: str = field(default_factory=lambda: _(FOOTER))  # of a mail: why people get it
     language: str = field(default_factory=spoken)  # of its sentences
     data: Mapping[str, Any] = field(default_factory=dict)
 
@@ -143,9 +143,9 @@ class MessageContext:
     """The values that a message needs besides its facts.
 
     ``base_url`` begins every link. ``acknowledge_token`` makes a token for an incident.
-    ``others_down`` are the names of the monitors that are down now, by id; ``notes`` the notes of
-    the monitors that the messages are about. ``zone``: of its times; None for UTC, which some chats
-    show each reader in the reader's own zone.
+    ``others_down``: the names of the monitors that are down now, by id. ``notes``: the notes of
+    monitors, by id. ``zone``: the time zone of the message; None for UTC, and some chats show each
+    reader a time in UTC in the reader's own zone.
     """
 
     base_url: str

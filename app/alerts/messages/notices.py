@@ -20,7 +20,7 @@ FOOTER = N_("You get this message because your contact is a default contact.")
 def trial(facts: Facts, context: MessageContext) -> Message:
     """The message that tests a channel."""
     monitor = facts["monitor"]
-    if monitor is None:  # of a channel value that no monitor has yet
+    if monitor is None:  # the channel value belongs to no monitor
         title = _("Test of an alert channel")
         link = MessageLink(_("Dashboard"), f"{context.base_url}/")
         summary = _("This is a test. Alerts arrive here.")
@@ -54,7 +54,7 @@ def _expiring(facts: Facts, context: MessageContext, what: str) -> Message:
         extra = {**extra, "days_left": days_left(expires, at)}
         advice = _("Renew it now.") if expires <= at else advice
         details.insert(0, (_("Expires"), words.clock_time(expires)))
-    if host := extra.get("host"):  # differs from the URL's if that redirects
+    if host := extra.get("host"):  # not that of the URL, if the URL redirects
         details.insert(0, (_("Host"), words.shorten(str(host), 100)))
     return Message.of(
         facts,
@@ -84,7 +84,7 @@ EXPIRIES: dict[str, Callable[[Facts, MessageContext], Message]] = {
 
 
 def silent(facts: Facts, context: MessageContext) -> Message:
-    """A place that checks run from brings no results."""
+    """The message about a place from which no results come."""
     extra = facts["extra"]
     since = extra["since"]
     last = words.clock_time(datetime.fromisoformat(since)) if since else _("Never")
@@ -96,8 +96,8 @@ def silent(facts: Facts, context: MessageContext) -> Message:
 def online(facts: Facts, context: MessageContext) -> Message:
     extra, details = facts["extra"], []
     if extra["since"]:
-        lasted = time_of(facts) - datetime.fromisoformat(extra["since"])
-        details = [(_("Silent for"), words.duration(lasted.total_seconds()))]
+        silence = time_of(facts) - datetime.fromisoformat(extra["since"])
+        details = [(_("Silent for"), words.duration(silence.total_seconds()))]
     title = _("The place %(name)s is back", name=_place_of(extra))
     summary = _("Results come from it again.")
     return _about_place(facts, context, Tone.GOOD, title, summary, details)

@@ -1,4 +1,6 @@
-"""The messages to the subscribers of a status page. They hold what the page shows, and no more."""
+"""The messages to the subscribers of a status page. They contain nothing that the page does not
+show.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _TONES = {
 
 
 def post(facts: Facts, context: MessageContext) -> Message:
-    """The message about a post, or about an update of one."""
+    """The message about a new post, or about an update of a post."""
     post = facts["post"]
     state = post_word(post["state"])
     details = [(_("State"), state)]
@@ -71,7 +73,7 @@ def _to_subscriber(facts: Facts, context: MessageContext, title: str, summary: s
 
 
 def confirm(facts: Facts, context: MessageContext) -> Message:
-    """The question whether it was they who subscribed. A webhook sends the token back."""
+    """The question to confirm a subscription. A webhook confirms it by sending the token back."""
     page = _page(facts, context)
     return Message.of(
         {**facts, "event": "confirm"},  # the type that webhooks get

@@ -61,12 +61,12 @@ def _details(total: Facts) -> list[tuple[str, str]]:
 
 def _incident(incident: Facts) -> tuple[str, str]:
     started = datetime.fromisoformat(incident["started_at"])
-    lasted = _("open")
+    length = _("open")
     if incident["ended_at"]:
-        lasted = span((datetime.fromisoformat(incident["ended_at"]) - started).total_seconds())
+        length = span((datetime.fromisoformat(incident["ended_at"]) - started).total_seconds())
     cause = words.shorten(incident["cause"] or _(UNKNOWN_CAUSE), 120)
     name = words.shorten(incident["name"], words.MAX_NAME_SHOWN)
-    return words.clock_time(started), f"{name}: {cause} ({lasted})"
+    return words.clock_time(started), f"{name}: {cause} ({length})"
 
 
 def _unnamed(report: Facts) -> list[tuple[str, str]]:

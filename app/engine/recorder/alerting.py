@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import func, or_, select
 
-from app.alerts.outbox import Alert, enqueue, enqueue_for, lane
+from app.alerts.outbox import Alert, enqueue, enqueue_for, lane_of
 from app.alerts.targets import alerting_nobody, hours_of, quiet_until, targets_of
 from app.alerts.words import count_of
 from app.db import AnySession, db, writing
@@ -59,7 +59,7 @@ def notify_again(
     session.flush()
     monitor = session.get_one(MonitorRow, monitor_id)
     targets = targets_of(session, monitor).items()
-    chosen = {target: sources for target, sources in targets if lane(*target) in lanes}
+    chosen = {target: sources for target, sources in targets if lane_of(*target) in lanes}
     alert = Alert(Event.INCIDENT_OPENED, monitor, incident, {"late": True})
     rows = enqueue_for(session, alert, chosen, now)
     log.warning(

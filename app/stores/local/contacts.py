@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, delete, func, select
 
 from app.access import audit
 from app.alerts import by_hand
-from app.alerts.outbox import lane, lanes_text, own_channel
+from app.alerts.outbox import has_own_channel, lane_of, lanes_text
 from app.alerts.targets import contact_positions, contacts_of, in_order
 from app.db import DbSession, db, locks, writing
 from app.db.statements import as_stored, bulk_insert, pieces
@@ -304,8 +304,10 @@ def channels_shared_by(monitor_id: int) -> Sequence[SharedChannel]:
         return ()
     channels = []
     for position, (channel, value) in enumerate(row.alerts or ()):
-        name = lane(channel, value)
-        count = db.session.scalar(select(func.count(MonitorRow.id)).where(own_channel(name))) or 0
+        name = lane_of(channel, value)
+        count = (
+            db.session.scalar(select(func.count(MonitorRow.id)).where(has_own_channel(name))) or 0
+        )
         if count >= SEVERAL:
             masked = Pair(channel, value).masked().value
             channels.append(SharedChannel(position, channel, masked, name[:MARK], count))
@@ -325,7 +327,9 @@ def locked_channel(
     target = _channel(session.get(MonitorRow, monitor_id), mark)
     ids: Sequence[int] = ()
     if target is not None:
-        having = select(MonitorRow.id).where(own_channel(lane(*target))).order_by(MonitorRow.id)
+        having = (
+            select(MonitorRow.id).where(has_own_channel(lane_of(*target))).order_by(MonitorRow.id)
+        )
         ids = session.scalars(having.with_for_update(key_share=True)).all()
     if target is None or not ids:
         raise Invalid({"mark": [_(CHANGED)]})
@@ -368,4 +372,4 @@ def _replace_in(
 
 def _channel(row: MonitorRow | None, mark: str) -> list[str] | None:
     alerts = () if row is None or isinstance(row.alerts, Unreadable) else row.alerts or ()
-    return next((pair for pair in alerts if lane(*pair)[:MARK] == mark), None)
+    return next((pair for pair in alerts if lane_of(*pair)[:MARK] == mark), None)

@@ -157,7 +157,7 @@ class Subscribing:
         if row is not None and row.confirmed_at is not None:
             was_reminded = self.counters.count(f"subscribed:{page_id}:{mark[:32]}", DAY) > 1
             if channel == Channel.EMAIL and not was_reminded:
-                subscribers.answer(session, SubscriberEvent.KNOWN, row, page, now)
+                subscribers.enqueue_answer(session, SubscriberEvent.KNOWN, row, page, now)
             return
         if questions > QUESTIONS:
             return
@@ -165,7 +165,7 @@ class Subscribing:
             row = _insert(session, page_id, channel, target, mark, now)
         row.created_at = now  # it is kept as long as the newest link is valid
         session.flush()
-        subscribers.answer(session, SubscriberEvent.CONFIRM, row, page, now)
+        subscribers.enqueue_answer(session, SubscriberEvent.CONFIRM, row, page, now)
 
 
 def _insert(
