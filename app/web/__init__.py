@@ -70,7 +70,7 @@ def init_app(app: Flask) -> None:
         kind_of=kind_of, is_heartbeat=is_heartbeat, kinds_with=kinds_with,
         # A remote server's own dashboard shows whether that machine can ping.
         why_no_ping=str if settings.store == "remote" else icmp.why_not,
-        tell_places_apart=places.tell_apart, RETENTION_DAYS=settings.retention_days,
+        has_several_places=places.has_several_places, RETENTION_DAYS=settings.retention_days,
         own_place=settings.location, version=__version__,
     )  # fmt: skip
     app.jinja_env.filters.update(

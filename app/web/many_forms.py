@@ -78,7 +78,9 @@ class Upload(OneValue):
 
 
 class ImportForm(BrowserForm):
-    """Many monitors: lines, or a file. ``sealed``: the previewed file, encrypted in the page."""
+    """Many monitors, from lines or a file. ``sealed``: the previewed file, which the page contains
+    encrypted.
+    """
 
     sealed = ""
 
@@ -114,7 +116,7 @@ class ImportForm(BrowserForm):
         return self.file.data is not None
 
     def uses_sealed_file(self) -> bool:
-        """Whether to import the previewed file: there is one, and no other file or lines."""
+        """Whether to import the previewed file, because no other file and no lines were sent."""
         return bool(self.sealed) and not self.sends_file() and not (self.urls.data or "").strip()
 
     def source(self) -> Any:

@@ -69,8 +69,8 @@ def test_no_line_is_drawn_across_an_outage(app):
     down, unknown = result(0, None, Verdict.DOWN), result(-5, None, Verdict.UNKNOWN)
     results = [result(-10, 100), result(-5, 120), down, result(5, 90), result(10, 95)]
     with app.test_request_context():
-        drawn = hour.draw(incident(), results, *HOUR)
-        other = hour.draw(incident(), [result(-10, 100), unknown, down], *HOUR)
+        drawn = hour.hour_chart(incident(), results, *HOUR)
+        other = hour.hour_chart(incident(), [result(-10, 100), unknown, down], *HOUR)
     assert (len(other.good), len(other.failed), len(other.unknown)) == (1, 1, 1)
     assert other.label.endswith("3, of which 1 failed, 100 ms on average. 1 could not be made.")
     assert [style for style, _path in drawn.lines] == ["average"] * 2
@@ -85,7 +85,7 @@ def test_checks_of_several_places_are_a_line_each_and_say_where_they_were_made(a
     from_oslo = [replace(result(minute, 300), location="oslo") for minute in (-10, -5)]
     results = [result(-10, 100), from_oslo[0], result(-5, 100), from_oslo[1]]
     with app.test_request_context():
-        drawn = hour.draw(incident(), results, *HOUR)
+        drawn = hour.hour_chart(incident(), results, *HOUR)
     assert [style for style, _path in drawn.lines] == ["place-0", "place-1"]
     assert [check.style for check in drawn.good] == ["place-0", "place-1"] * 2
     assert drawn.places == [("place-0", "default"), ("place-1", "oslo")]
@@ -101,7 +101,7 @@ def test_checks_of_several_places_are_a_line_each_and_say_where_they_were_made(a
 def test_one_check_that_took_far_longer_ends_above_the_hour(app):
     results = [result(-minute, 100) for minute in range(30, 10, -1)]
     with app.test_request_context():
-        drawn = hour.draw(incident(), [*results, result(-5, 20_000)], *HOUR)
+        drawn = hour.hour_chart(incident(), [*results, result(-5, 20_000)], *HOUR)
     (dot,) = drawn.clipped
     assert len(drawn.good) == 20, "it is no dot besides"
     assert (dot.y, dot.title.endswith(": 20,000 ms")) == (drawn.top, True)

@@ -4,7 +4,7 @@ import re
 
 from app.db import db
 from app.db.tables import IncidentRow, MonitorRow
-from app.web.views.jump import actions_of
+from app.web.views.jump import matching_actions
 from tests.factories import make_incident, make_monitor
 from tests.support.store import store_of
 
@@ -105,7 +105,7 @@ def test_a_viewer_finds_what_they_may_see_and_nothing_that_changes(app, viewer):
 
 def test_a_query_of_no_words_asks_for_no_action(app):
     with app.app_context():
-        assert actions_of(" ", named=False) == actions_of("", named=True) == []
+        assert matching_actions(" ", named=False) == matching_actions("", named=True) == []
 
 
 def test_a_search_without_matches_says_so(editor):

@@ -50,8 +50,8 @@ View = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class NetworkOffer:
-    """The offer for a refused address: ``network`` can be allowed by this person; if it is empty,
-    ``whom`` is a sentence that says who can allow it.
+    """The offer for a refused address. ``network``: this person can allow it; if it is empty,
+    ``whom`` is a sentence that says who can.
     """
 
     network: str = ""
@@ -96,8 +96,8 @@ def refusal_of(url: str) -> Refusal | None:
 
 
 def _with_button(view: View) -> View:
-    """``view``, which also handles the button."""
-    allow = recent.guarded(_allow_and_answer(view), CHANGE)
+    """A view that handles the button, and otherwise calls ``view``."""
+    allow = recent.with_recent_password(_allow_and_answer(view), CHANGE)
 
     @wraps(view)
     def answer(**values: Any) -> Any:
@@ -113,7 +113,7 @@ def _with_button(view: View) -> View:
 
 
 def _allow_and_answer(view: View) -> View:
-    """``view`` after the network is stored, as if the other button had been pressed."""
+    """A view that stores the network and calls ``view`` as if the other button had been pressed."""
 
     @wraps(view)
     def answer(**values: Any) -> Any:

@@ -32,8 +32,9 @@ MAX = 500  # with more monitors, people use the button on a monitor's page inste
 
 
 def unless_unanswered(form: BrowserForm, question: Callable[[], T], otherwise: T) -> T:
-    """The answer of the store to ``question``; ``otherwise`` if the store did not accept the form:
-    the person has already waited for it once, and the form must not get lost.
+    """The answer of the store to ``question``. For a sent form, ``otherwise`` if the store does not
+    answer: the form must not get lost. If saving the form has failed for that reason, the store is
+    not asked, because the person has waited for it once.
     """
     if form.unanswered:
         return otherwise

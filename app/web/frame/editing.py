@@ -2,14 +2,15 @@
 handles a request in these steps:
 
 - ``load`` reads the record.
-- ``unread``: if it cannot be read, because it was deleted or the server does not answer, show the
-  form as it was sent, with a stand-in for the record.
 - ``bind`` makes the form. Only the fields that the person changed are sent to the store.
-- ``pressed`` answers a button that stores nothing, such as one that adds a row.
+- ``answer_unread``: if the record of a sent form cannot be read, because it was deleted or the
+  server does not answer, show the form as it was sent, with a stand-in for the record.
+- ``answer_button`` answers a button that stores nothing, such as one that adds a row.
 - ``question`` asks the person before the form is saved, if that is needed.
-- ``save`` stores the fields. Changes of others meanwhile stay, unless both changed a field.
+- ``save`` stores the fields. If others have saved the record meanwhile, their changes of other
+  fields are kept.
 - ``refuse`` shows the errors of the store beside the fields, or above them.
-- ``done`` shows a notice and redirects to the record or its list.
+- ``finish`` shows a notice and redirects to the record or its list.
 
 ``frame/repeated`` makes sure that a form that was sent twice is saved once. ``confirmed`` is the
 page that asks before a deletion. Forms that change no record, such as that of a password, use
@@ -57,7 +58,7 @@ class Editing(Generic[R, F]):
     template = ""
     subject = "record"  # the name of the record in the template
     on_bare_servers = False  # whether servers with the base API alone have it
-    leads = ".index"  # the endpoint after saving: a list, or the page of the record
+    leads_to = ".index"  # the endpoint after saving: a list, or the page of the record
     deletion = ""  # the sentence on the page before a deletion; empty if there is none
     delete_title, delete_button = N_("Delete %(name)s?"), N_("Delete")
     deleted = N_("%(name)s deleted.")
@@ -83,13 +84,13 @@ class Editing(Generic[R, F]):
             if self.record is None and self.id is not None:
                 raise
             self.form = self.bind()
-            return self.unread(fault)
+            return self.answer_unread(fault)
         form = self.form = self.bind()
-        if form.is_submitted() and (response := self.pressed()):
+        if form.is_submitted() and (response := self.answer_button()):
             return response
         if form.validate_on_submit():
             try:
-                return self.question() or self.done(self.save())
+                return self.question() or self.finish(self.save())
             except (Invalid, *NOT_TAKEN) as fault:
                 return self.refuse(fault)
         return self.page(422 if form.is_submitted() else 200)
@@ -103,12 +104,13 @@ class Editing(Generic[R, F]):
         return record
 
     def stand_in(self, id: Any) -> R | None:
-        """A record made of the sent form. None: an error page shows what was typed."""
+        """A record made from the sent form; None if an error page is to show what was typed."""
         return None
 
-    def unread(self, fault: WakefulError) -> Response:
+    def answer_unread(self, fault: WakefulError) -> Response:
         """Show the form as it was sent, because the record cannot be read. Errors of rows are
-        removed: without the record, masks match no value, which is no mistake of the person.
+        removed: without the record, a mask matches no stored value, but the person did nothing
+        wrong.
         """
         for rows in self.form.pair_lists():
             rows.forget_errors()
@@ -119,7 +121,7 @@ class Editing(Generic[R, F]):
         bound: F = form(record=self.record, zone=times.zone())
         return bound
 
-    def pressed(self) -> Response | None:
+    def answer_button(self) -> Response | None:
         """The answer to a button of the form that stores nothing; None for any other button."""
         return None
 
@@ -156,9 +158,9 @@ class Editing(Generic[R, F]):
             return self.page(422)
         return self.page(show_failure(self.form, fault))
 
-    def done(self, record: R) -> Response:
+    def finish(self, record: R) -> Response:
         show_success(self.form, self.notice(record), record if self.collection else None)
-        return redirect(self.next(record))
+        return redirect(self.next_address(record))
 
     def name_of(self, record: R) -> str:
         return str(getattr(record, "name", ""))
@@ -166,10 +168,10 @@ class Editing(Generic[R, F]):
     def notice(self, record: R) -> str:
         return _("%(name)s saved.", name=self.name_of(record))
 
-    def next(self, record: R) -> str:
-        is_list = self.leads.endswith("index")
+    def next_address(self, record: R) -> str:
+        is_list = self.leads_to.endswith("index")
         ids = {} if is_list else {"id": getattr(record, "id", None)}
-        return url_for(self.leads, **ids)
+        return url_for(self.leads_to, **ids)
 
     def context(self) -> dict[str, Any]:
         """The variables of the template besides the form and the record."""
@@ -193,7 +195,7 @@ class Editing(Generic[R, F]):
             title=_(self.delete_title, name=name),
             sentence=self.consequence(record),
             button=_(self.delete_button),
-            back=self.next(record),
+            back=self.next_address(record),
         )
 
     def consequence(self, record: R) -> str:
@@ -204,9 +206,9 @@ class Editing(Generic[R, F]):
 
     @classmethod
     def register(cls, blueprint: Blueprint, *pages: str, **paths: str) -> None:
-        """Add the pages to create, edit and (with ``deletion``) delete a record to ``blueprint``,
-        or only ``pages``; or the ``paths``, by endpoint. The last variable of a path is the
-        record's id.
+        """Add pages to ``blueprint``: by default those that create, edit and (with ``deletion``)
+        delete a record. ``pages``: only these. ``paths``: other paths, by endpoint; the last
+        variable of a path is the record's id.
         """
         if not paths:
             pages = pages or ("new", "edit", *(["delete"] if cls.deletion else []))
@@ -286,7 +288,7 @@ def show_failure(form: BrowserForm, fault: WakefulError) -> int:
 
 def show_success(form: BrowserForm, notice: str, record: object | None = None) -> None:
     """Show on the next page that ``form`` was saved, which changes of others it replaced, and which
-    values another server did not store. ``record``: as the store has it now.
+    values another server did not store. ``record``: the stored record; None to skip the latter.
     """
     flash(notice, "success")
     dropped = [
@@ -307,7 +309,9 @@ def flash_if_kept(name: str, value: Any, record: object, notice: str) -> None:
 
 
 def is_kept(name: str, value: Any, record: object) -> bool:
-    """Whether a server has stored a value; true if its answer does not contain the field."""
+    """Whether a server with the base API alone has stored a value; true if its answer does not
+    contain the field. Wakeful stores what it accepts.
+    """
     if not servers.is_bare():
         return True
     name = {"pause": "paused"}.get(name, name)

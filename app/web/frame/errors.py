@@ -27,8 +27,8 @@ from app.stores import DatabaseError, unavailable
 from app.web import forms
 from app.web.frame import servers
 from app.web.frame.security import UPLOADS
-from app.web.frame.session import SAFE_METHODS, LoggedOut, database_away
-from app.web.frame.store_errors import outlook, wait
+from app.web.frame.session import SAFE_METHODS, LoggedOut, database_is_away
+from app.web.frame.store_errors import outlook, pause_sentence
 
 log = logging.getLogger(__name__)
 Answer = tuple[str, int, dict[str, str]]
@@ -65,7 +65,7 @@ LOGGED_OUT = N_(
     "to this page and send it again."
 )
 DATABASE = N_("The database cannot be used now")
-# The lists in which an accepted record will appear.
+# The lists in which a record will appear that the server accepted without showing it yet.
 LISTS = {"monitors": "monitors.index", "incidents": "incidents.index"}
 # Parts of the names of fields that no page shows or sends again.
 SECRETS = ("password", "secret", "second_code", "recovery_code", "credential")
@@ -98,12 +98,12 @@ def _log_crash(exc_info: Any) -> None:
 def _database(fault: Exception) -> Answer | Response:
     # The error page must not query the database: PostgreSQL also refuses every statement after a
     # failed one.
-    g.database_away = True
-    away = unavailable(fault)
-    if away is None:
+    g.database_is_away = True
+    error = unavailable(fault)
+    if error is None:
         raise fault
-    log.warning("%s %s: %s", request.method, request.endpoint, away)
-    return _wakeful_error(away)
+    log.warning("%s %s: %s", request.method, request.endpoint, error)
+    return _wakeful_error(error)
 
 
 def _wakeful_error(fault: WakefulError) -> Answer | Response:
@@ -128,9 +128,9 @@ def _wakeful_error(fault: WakefulError) -> Answer | Response:
         details["typed"] = typed()
     title = ""
     if isinstance(fault, Unavailable):
-        title = DATABASE if database_away() else ""
-        servers.no_answer()
-        details["outlook"] = wait(fault)
+        title = DATABASE if database_is_away() else ""
+        servers.assume_bare()
+        details["outlook"] = pause_sentence(fault)
         if request.method not in SAFE_METHODS:
             details["outlook"] = outlook(fault)
             details["again"] = current_user.is_authenticated and _can_be_repeated()
@@ -213,7 +213,7 @@ def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
     try:
         return render_template("errors/error.html", **context)
     except DatabaseError:  # the person and the notices could not be read
-        g.database_away = True
+        g.database_is_away = True
         return render_template("errors/error.html", **context)
 
 

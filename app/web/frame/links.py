@@ -71,8 +71,8 @@ def _url(_root: str, _blueprint: str | None, endpoint: str, /, **values: Any) ->
 
 
 def url(endpoint: str, **values: Any) -> str:
-    """``url_for`` of templates. URLs with an id at most are cached, as those of ``here`` are: each
-    page has a menu of thirty, and scripts ask for the same page again and again.
+    """``url_for`` for templates. URLs without variables but an id are cached, because each page has
+    a menu of thirty, and scripts load the same page again and again.
     """
     if values.keys() <= {"id"}:
         return _url(request.root_path, request.blueprint, endpoint, **values)
@@ -82,9 +82,9 @@ def url(endpoint: str, **values: Any) -> str:
 def order(
     query: MonitorQuery | IncidentQuery, first: Mapping[Any, str]
 ) -> Callable[[str], tuple[str | None, str | None]]:
-    """For the head of a column: the URL of this page in the column's order, and ``aria-sort`` if
-    the page is in this order; the URL then has the other direction. ``first``: the direction of the
-    first click, by column; other columns have no order.
+    """A function for the head of a column. It returns the URL of this page in the column's order,
+    and ``aria-sort`` if the page is in this order already; the URL then has the other direction.
+    ``first``: the direction of the first click, by column; other columns have no order.
     """
 
     def link(column: str) -> tuple[str | None, str | None]:

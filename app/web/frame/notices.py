@@ -35,7 +35,7 @@ STUCK = N_("Until then no check is recorded and nobody is alerted to anything ne
 
 def standing() -> Sequence[tuple[str, str]]:
     """(category, sentence) of each notice; none for people who are not logged in."""
-    if session.database_away() or not current_user.is_authenticated:
+    if session.database_is_away() or not current_user.is_authenticated:
         return []
     sentences = [
         _sentence_of(notice, value) for notice, value in current_access().settings.notices().items()
@@ -62,9 +62,9 @@ def set_aside() -> str:
 
 
 def _of_home() -> Iterator[tuple[str, str]]:
-    """Notices of the home page alone, because they take too long for each page: whether this
-    installation can write, which it tries, and whether places can check, for which it counts the
-    last checks.
+    """Notices of the home page alone, because they take too long for each page: that the database
+    cannot be written to, for which it tries to write, and that places cannot check, for which it
+    counts their last checks.
     """
     if stuck := cannot_write():
         yield "warning", f"{stuck} {_(STUCK)}"

@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T], str]:
     """Call ``act`` for the items until the time is over, at least once. Return how many calls
-    returned true, the remaining items, and why it stopped at an error. The item whose call failed
-    is among the remaining ones.
+    returned true, the remaining items, and the sentence of the error at which it stopped. The item
+    whose call failed is among the remaining ones.
     """
     deadline, count = time.monotonic() + SECONDS, 0
     for index, item in enumerate(items):
@@ -43,7 +43,7 @@ def count_in(name: str) -> int:
 def page(
     title: str, done: int, left: int, fields: Sequence[tuple[str, str]], trouble: str, back: str
 ) -> tuple[str, int]:
-    """The progress page. ``fields``: of the next request, to the same URL."""
+    """The progress page. ``fields``: those of the next request, to the same URL."""
     steps = {"title": title, "done": done, "total": done + left, "fields": fields}
     page = render_template("monitors/progress.html", trouble=trouble, back=back, **steps)
     return page, 503 if trouble else 200

@@ -44,8 +44,9 @@ View = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class GuardedChange:
-    """``name``: the title on the page. ``whom``: the person or object, from the variables of the
-    address. ``shows``: the names and values in the form that the page shows.
+    """A change that needs the recent password. ``name``: the title on the page. ``whom``: returns
+    the person or object, from the variables of the address. ``shows``: returns the names and values
+    of the form that the page shows.
     """
 
     name: str
@@ -104,31 +105,31 @@ class RecentForm(BrowserForm):
 
 
 def init_app(app: Flask) -> None:
-    """Call it after the blueprints are registered. The views are wrapped, so role and CSRF token
-    are checked first.
+    """Wrap the views, after the blueprints are registered. Role and CSRF token are checked before a
+    view is called.
     """
     for endpoint, change in CHANGES.items():
-        app.view_functions[endpoint] = guarded(app.view_functions[endpoint], change)
+        app.view_functions[endpoint] = with_recent_password(app.view_functions[endpoint], change)
 
 
-def guarded(view: View, change: GuardedChange) -> View:
+def with_recent_password(view: View, change: GuardedChange) -> View:
     @wraps(view)
     def answer(**values: Any) -> Any:
         if request.method in SAFE_METHODS:
             return view(**values)
         if SEALED_FORM in request.form:
-            return _confirmed(view, change, values)
+            return _confirm_and_replay(view, change, values)
         if current_access().sessions.password_is_recent(current_user.session):
             return view(**values)
-        if _is_typed_here():
-            return _replayed(view, values, _sent())
+        if _confirms_by_itself():
+            return _replay(view, values, _sent())
         return _page(change, values, _sent(), RecentForm(formdata=None), 200)
 
     return answer
 
 
-def _is_typed_here() -> bool:
-    """Whether the form itself contains the right password, so that no page need ask for it."""
+def _confirms_by_itself() -> bool:
+    """Whether the form itself contains the right password. A wrong one is counted."""
     typed = request.form.get(CURRENT)
     if not typed:
         return False
@@ -139,7 +140,7 @@ def _is_typed_here() -> bool:
     return True
 
 
-def _confirmed(view: View, change: GuardedChange, values: dict[str, Any]) -> Any:
+def _confirm_and_replay(view: View, change: GuardedChange, values: dict[str, Any]) -> Any:
     form, typed = _unseal_form(request.form[SEALED_FORM]), request.form.get(PASSWORD, "")
     password_form = RecentForm(formdata=None)
     try:
@@ -153,12 +154,12 @@ def _confirmed(view: View, change: GuardedChange, values: dict[str, Any]) -> Any
         page.headers["Retry-After"] = str(fault.retry_after)
         return page
     form = [(name, typed if name == CURRENT else value) for name, value in form]
-    return _replayed(view, values, form)
+    return _replay(view, values, form)
 
 
-def _replayed(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -> Any:
-    """The answer of the view to ``form``. The session gets a new token only afterwards: while the
-    view sends an invitation by mail, other tabs still use the old one.
+def _replay(view: View, values: dict[str, Any], form: list[tuple[str, str]]) -> Any:
+    """Call the view with ``form``. The session gets its new token afterwards: while the view sends
+    an invitation by mail, other tabs still use the old token.
     """
     token, now = session.get(TOKEN), current_access().clock()
     current_user.session = replace(current_user.session, password_at=now)

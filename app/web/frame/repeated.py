@@ -1,10 +1,10 @@
-"""Process a form once that was sent twice: by a double click without a script, by a reload of the
-answer, or after the browser's Back button.
+"""Process a form only once if it is sent twice: by a double click without a script, by a reload of
+the answer, or after the browser's Back button.
 
-Two forms are the same if their addresses and all of their fields are equal. A form that changes
-something has a CSRF token, which is new each time the page is loaded. It counts as the same for
-some seconds; later, a person has sent it on purpose. A form that creates something has another
-token in its hidden field ``once``, and counts as the same for hours.
+Two forms are the same if their addresses and all of their fields are equal, with the CSRF token,
+which is new each time a page is loaded. They count as the same for some seconds; a form that is
+sent later was sent on purpose. A form that creates something has a token in its hidden field
+``once`` instead, and counts as the same for hours.
 
 If the answer has a ``Location``, the form was processed: a redirect has one, and so has an answer
 that shows a secret once. Other answers ask the person for something, and the form may be sent
@@ -36,7 +36,7 @@ WAIT_SECONDS = 15.0
 POLL_SECONDS = 0.1
 TOKEN_BYTES = 16
 ONCE = "once"  # the hidden field with the token
-_BEGUN = "begun_form"  # the name in ``g`` of the form that this request processes
+_BEGUN = "begun_form"  # the attribute of ``g`` for the form that this request processes
 
 SENT_TWICE = N_("This form was sent twice. The second one was ignored.")
 STILL_BUSY = N_(
@@ -63,8 +63,8 @@ def token() -> str:
 
 
 def shown_once(template: str, back: str, **context: object) -> Response:
-    """A page with a secret, which is in the answer itself: with a redirect, the secret would have
-    to be in a cookie. Nothing may cache it. If the form is sent again, it leads to ``back``.
+    """A page with a secret. The answer contains it, because after a redirect the secret would have
+    to be in a cookie. If the form is sent again, the answer is a redirect to ``back``.
     """
     headers = {"Cache-Control": "no-store", "Location": back}
     return Response(render_template(template, **context), 201, headers, mimetype="text/html")
@@ -72,7 +72,7 @@ def shown_once(template: str, back: str, **context: object) -> Response:
 
 def answer_second() -> Answer | None:
     """Called before a view. If this form was sent before, redirect to the ``Location`` of the first
-    answer. None for the first one, which the view then processes.
+    answer; otherwise return None, and the view processes the form.
     """
     if request.method in SAFE_METHODS or "csrf_token" not in request.form:
         return None
@@ -94,8 +94,8 @@ def _begin(digest: str) -> BegunForm | None:
 
 
 def _answer_of_first(digest: str) -> Answer | BegunForm:
-    """The redirect of the first form; or, if that was refused, this form, for the view to process.
-    It does not wait if too many requests wait already.
+    """Wait for the answer to the first form, and redirect as it did; if the first form was refused,
+    return this one for the view to process. It does not wait if too many requests wait already.
     """
     with REPEATED_FORMS.taken() as free:
         if not free:
@@ -124,8 +124,8 @@ def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
 
 
 def _digest() -> str:
-    """A hash of the form and the person. The session is not in it, because its token changes with a
-    typed password. Of a file, the content counts.
+    """A hash of the form and the person. The session is not in it, because its token changes after
+    a typed password. A file counts by its content.
     """
     fields = list(request.form.items(multi=True))
     if ONCE in request.form:

@@ -1,4 +1,6 @@
-"""Several remote servers behind one dashboard: the chosen one, and the features that it has."""
+"""Remote servers behind one dashboard: which server a request is for, and the features of its
+store.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,11 @@ def slug(name: str) -> str:
 
 
 class ServerPaths(Layer):
-    """Removes the server from a URL path such as ``/on/status.example.com/monitors/4``.
+    """Moves the server from a URL path such as ``/on/status.example.com/monitors/4`` to the root
+    path, so that every URL on a page contains the server.
 
-    The server is in the URL, because all tabs share a cookie: with the cookie alone, a form for one
-    server could be sent to another, for a record with the same id. It is part of the root path, so
-    every URL on a page contains it.
+    All tabs share a cookie: with a cookie alone, a form for one server could be sent to another,
+    for a record with the same id.
     """
 
     def __init__(self, remotes: Any) -> None:
@@ -145,8 +147,10 @@ def refuse_bare() -> None:
         raise Unsupported(_("The server behind this dashboard does not have this."))
 
 
-def no_answer() -> None:
-    """Called before an error page: it must not read the store again, which does not answer."""
+def assume_bare() -> None:
+    """Treat the store as bare for the rest of the request, because it does not answer: the page
+    must not wait for it again.
+    """
     g.extent = Extent.BARE
 
 

@@ -30,7 +30,7 @@ from app.web.frame import links
 V = TypeVar("V", bound=Callable[..., Any])
 Answer = str | Response | tuple[str, int]  # of a view
 
-TOKEN = "_user_id"  # noqa: S105 - where Flask-Login stores the answer of ``User.get_id``
+TOKEN = "_user_id"  # noqa: S105 - the key of ``User.get_id`` in Flask-Login's session
 DEVICE = "device"  # the name of the cookie
 # The key in the session of the token of a login that waits for the second factor.
 PENDING_LOGIN = "half_login"
@@ -82,16 +82,14 @@ def init_app(app: Flask) -> None:
     app.after_request(_remember_device)
 
 
-def database_away() -> bool:
-    """Whether the database failed to answer during this request. The person is then not read any
-    more.
-    """
-    return bool(g.get("database_away"))
+def database_is_away() -> bool:
+    """Whether the database failed during this request. The error page does not read it again."""
+    return bool(g.get("database_is_away"))
 
 
 def load(token: str) -> User | None:
     """The person whose session has this token."""
-    if database_away():
+    if database_is_away():
         return None
     opened = current_access().sessions.open(token, client())
     if opened is None:
@@ -102,7 +100,7 @@ def load(token: str) -> User | None:
 
 
 def client() -> Client:
-    """The origin of this request."""
+    """The browser of this request, for the list of sessions and the limits of attempts."""
     return Client(
         request.remote_addr,
         request.headers.get("User-Agent"),
@@ -112,9 +110,7 @@ def client() -> Client:
 
 
 def begin_pending(person: Person) -> None:
-    """Store that the password was right and the second factor is needed. There is no
-    session yet.
-    """
+    """After the right password, wait for the second factor. The person is not logged in yet."""
     end()
     session[PENDING_LOGIN] = current_access().pending_logins.begin(person.id)
 
@@ -183,9 +179,9 @@ def for_set_up(view: V) -> V:
 
 
 def guarded(name: str, module: str, path: str | None = None, role: Role | None = None) -> Blueprint:
-    """A blueprint at ``path``, closed to people who are not logged in or lack the role: that of the
-    view (``needs``), or else ``role``. Without both, everybody with an account may read; only
-    editors may change anything, or open a form for it.
+    """A blueprint at ``path`` for people who are logged in and have the role that its views need:
+    that of the view (``needs``), otherwise ``role``. Without both, everybody with an account may
+    read, and editors may open forms and change records.
     """
     blueprint = Blueprint(name, module, url_prefix=path)
     blueprint.before_request(partial(_guard, role))
@@ -217,10 +213,10 @@ def _guard(role: Role | None) -> Response | None:
 
 
 def to_login() -> Response:
-    """Redirect to the login page, which returns to this one. It says why if the person was logged
-    in.
+    """Redirect to the login page, which leads back to this page. If the person was logged in, a
+    notice says that the session has ended.
     """
-    if session.get(TOKEN) and not database_away() and "X-Fragment" not in request.headers:
+    if session.get(TOKEN) and not database_is_away() and "X-Fragment" not in request.headers:
         session.pop(TOKEN)
         flash(_("Your session has ended. Log in to continue where you left off."), "info")
     back = links.full_path() if request.method in SAFE_METHODS else None

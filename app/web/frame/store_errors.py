@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Denied, NotFound, Throttled, Unavailable, Unsupported, WakefulError
 from app.i18n import N_, _
-from app.web.frame.session import database_away
+from app.web.frame.session import database_is_away
 from app.web.shown import times
 
 # Errors that no field caused: the page shows the form as it was sent, with the sentence above it.
@@ -27,21 +27,19 @@ NOT_TAKEN_UP = N_("The server accepted this but changed nothing.")
 
 
 def outlook(fault: WakefulError) -> str:
-    """A sentence on whether a change was stored that a store did not accept, and when to
-    try again.
-    """
+    """A sentence on whether the change was stored in spite of the error, and when to try again."""
     if not isinstance(fault, Unavailable):
         return _(UNCHANGED)
-    if database_away():
+    if database_is_away():
         if not fault.passes:
             return _(UNCHANGED)
         return _(NOT_STORED if fault.unsent else MAYBE_STORED)
-    return f"{_(UNSENT if fault.unsent else LOST)} {wait(fault)}".rstrip()
+    return f"{_(UNSENT if fault.unsent else LOST)} {pause_sentence(fault)}".rstrip()
 
 
-def wait(fault: Unavailable) -> str:
+def pause_sentence(fault: Unavailable) -> str:
     """The wait that the store asks for, as a sentence; empty if it asks for none."""
-    if database_away() or not fault.retry_after:
+    if database_is_away() or not fault.retry_after:
         return ""
     return _("It asked for a pause of %(span)s.", span=times.span(fault.retry_after))
 
@@ -61,8 +59,8 @@ def if_answered(question: Callable[[], T], otherwise: D) -> T | D:
 
 
 def too_often(fault: Throttled) -> str:
-    wait = _("The next one is possible in %(span)s.", span=times.span(fault.retry_after))
-    return f"{fault} {wait}"
+    pause = _("The next one is possible in %(span)s.", span=times.span(fault.retry_after))
+    return f"{fault} {pause}"
 
 
 def throttled(page: str, fault: Throttled) -> Response:

@@ -18,7 +18,7 @@ SUGGESTED = 50  # the most frequent tags
 
 
 def requested() -> str | None:
-    """The tag in the address; None without one. Raises Invalid."""
+    """The tag in the address, or None. Raises Invalid if it is too long."""
     tag = request.args.get("tag", "").strip()
     if (fault := fault_of(lambda: length(tag, MAX_TAG))) is not None:
         raise Invalid({"tag": [fault]})

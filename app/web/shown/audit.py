@@ -70,7 +70,7 @@ def name_of(thing: AuditedObject) -> str:
 
 
 def page_of(line: AuditLine) -> str | None:
-    """The address of the object's page, if it has one and may still exist."""
+    """The address of the object's page; None if it has no page or was deleted in this line."""
     thing = line.thing
     if thing is None or thing.id is None or line.action == Action.DELETED:
         return None
@@ -162,7 +162,8 @@ def json_line(line: AuditLine) -> str:
     return json.dumps(plain(fields), ensure_ascii=False) + "\n"
 
 
-# The forms with the labels of fields, by kind of object. If two have a field, the first counts.
+# The forms with the labels of fields, by kind of object. If two forms have a field, the first
+# counts.
 _FORMS: Mapping[ObjectKind, tuple[type[Form], ...]] = {
     **{kind: (form,) for kind, form in FORMS.items()},
     ObjectKind.PERSON: (forms.PersonForm, forms.ProfileForm, forms.NewPasswordForm),

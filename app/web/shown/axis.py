@@ -13,8 +13,8 @@ from app.web.shown import charts, monitor_rows
 from app.web.shown.looks import ms as text
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-# The longest time, the step between two marks, and their format. Days are counted from a Monday, so
-# that marks a week or two apart are Mondays. For a longer time, the marks are months.
+# The longest time of an axis, the step between its marks, and their format. Days are counted from a
+# Monday, so that marks two weeks apart are Mondays. On a longer axis, the marks are months.
 MARKS = (
     (12 * MINUTE, 2 * MINUTE, "%H:%M"),
     (40 * MINUTE, 5 * MINUTE, "%H:%M"),
@@ -34,8 +34,8 @@ MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a date in any zone
 
 
 def of_statistics(statistics: Mapping[str, Any], zone: tzinfo) -> list[tuple[datetime, str]]:
-    """``marks`` of the chart of a ``statistics`` answer. They end with its time, not with the last
-    bucket, which may end tomorrow.
+    """The ``marks`` of the chart of a ``statistics`` answer. They end at the end of its time, not
+    of its last bucket, which may end tomorrow.
     """
     buckets = statistics["buckets"]
     if not buckets:
@@ -45,7 +45,7 @@ def of_statistics(statistics: Mapping[str, Any], zone: tzinfo) -> list[tuple[dat
 
 
 def marks(first: datetime, last: datetime, zone: tzinfo) -> list[tuple[datetime, str]]:
-    """Moments between ``first`` and ``last`` and their labels on the axis, in order."""
+    """The marks between ``first`` and ``last``: moments, each with its label, in order."""
     begin = first.astimezone(zone).replace(tzinfo=None)
     end = last.astimezone(zone).replace(tzinfo=None)
     fitting = ((step, form) for longest, step, form in MARKS if last - first <= longest)
@@ -88,7 +88,9 @@ def readings(
 
 
 def form_of(seconds: int, length: timedelta) -> str:
-    """The format of a moment: a day if buckets are days, otherwise the shortest clear one."""
+    """The format of moments: a date for buckets of days; a time alone if the chart has at most a
+    day and an hour; otherwise both.
+    """
     if seconds >= DAY.total_seconds():
         return "%a %-d %b %Y"
     return "%H:%M" if length <= DAY + HOUR else "%a %-d %b, %H:%M"
@@ -102,6 +104,6 @@ def _facts(bucket: charts.Bucket) -> Iterator[str]:
             yield _n("%(num)s check", "%(num)s checks", bucket["checks"])
     for state in ("down", "maintenance", "unknown"):
         if bucket[state]:
-            yield monitor_rows.lasted(state, bucket[state])
+            yield monitor_rows.time_in_state(state, bucket[state])
     if bucket["response_time"] is None and not (bucket["down"] or bucket["maintenance"]):
         yield _("no response time") if bucket["checks"] else _("no check")

@@ -10,14 +10,14 @@ from app.i18n import N_, _
 from app.records import Monitor
 
 
-class Way(NamedTuple):
+class CallCommand(NamedTuple):
     title: str
     text: str
 
 
 _JOB = "/usr/local/bin/job"
 _CRON = "0 3 * * *"
-_WAYS = (
+_COMMANDS = (
     (N_("cron"), "{cron} {job} && curl -fsS -m 10 --retry 5 -o /dev/null {url}"),
     (
         N_("cron, with the exit status and the output"),
@@ -69,9 +69,9 @@ _WAYS = (
 )  # fmt: skip
 
 
-def ways(monitor: Monitor) -> list[Way]:
+def commands_of(monitor: Monitor) -> list[CallCommand]:
     cron = next((line for line in monitor.schedule if len(line.split()) == 5), _CRON)
     return [
-        Way(_(title), text.format(cron=cron, job=_JOB, url=monitor.ping_url))
-        for title, text in _WAYS
+        CallCommand(_(title), text.format(cron=cron, job=_JOB, url=monitor.ping_url))
+        for title, text in _COMMANDS
     ]

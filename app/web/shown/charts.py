@@ -1,4 +1,4 @@
-"""Charts as numbers: the positions of lines, bands and cells in an SVG. Pure; macros draw them.
+"""Charts of response times, bars of states and small lines, as positions or paths in an SVG. Pure.
 
 Positions are in the units of the SVG's view box, so that a chart scales with the page.
 """
@@ -138,10 +138,11 @@ def response_chart(
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
-    ``format_moment``: of a marker. ``marks``: labels of the time axis. ``stacked`` shows the phases
-    on top of each other instead of average and 95th percentile. ``slow_after``: the threshold in
-    ms. ``markers``: moment and name of each, oldest first. ``places``: a line for each, instead of
-    the average of all, which no place measured. Phases are always of all places.
+    ``format_moment`` writes the moments in titles. ``marks``: labels of the time axis. ``stacked``
+    shows the phases on top of each other instead of average and 95th percentile. ``slow_after``:
+    the threshold in ms. ``markers``: moment and name of each, oldest first. ``places``: a line for
+    each, instead of the average of all places, which no place measured. Stacked phases are always
+    the average of all places.
     """
     buckets = statistics["buckets"]
     drawn = _drawn_times(buckets, stacked, places, earlier)
@@ -156,13 +157,19 @@ def response_chart(
     if stacked:
         areas = _stack(buckets, scale)
     elif places:
-        runs = [(place.style, run) for place in places for run in _runs_of(place, buckets, scale)]
+        runs = [
+            (place.style, run) for place in places for run in _runs_of_place(place, buckets, scale)
+        ]
     else:
-        runs = [("average", run) for run in _runs(buckets, "response_time", scale)]
+        runs = [("average", run) for run in _runs_of_figure(buckets, "response_time", scale)]
         areas = [(name, _area(run, scale)) for name, run in runs if len(run) > 1]
     lines = [(name, plot.path(run)) for name, run in runs if len(run) > 1]
     if not stacked:
-        lines += [("p95", plot.path(run)) for run in _runs(buckets, "p95", scale) if len(run) > 1]
+        lines += [
+            ("p95", plot.path(run))
+            for run in _runs_of_figure(buckets, "p95", scale)
+            if len(run) > 1
+        ]
     if earlier:
         earlier_runs = _earlier_runs(earlier, buckets, scale)
         runs = [*runs, *(("earlier", run) for run in earlier_runs)]
@@ -268,8 +275,8 @@ def cells(buckets: Sequence[Bucket], *, days: bool = False) -> Bar:
 
 @lru_cache(maxsize=1024)  # most monitors of a list look alike, and most are shown again
 def _bar(parts: Sequence[str], states: Sequence[str]) -> Bar:
-    whole = _lines(states, lambda _state: TALL // 2)
-    front = _lines(parts, lambda part: TALL - TALL * int(part[-1]) // QUARTERS // 2)
+    whole = _paths_by_state(states, lambda _state: TALL // 2)
+    front = _paths_by_state(parts, lambda part: TALL - TALL * int(part[-1]) // QUARTERS // 2)
     width = len(states) * (CELL + GAP) - GAP
     paths = [*sorted(whole.items()), *sorted(front.items())]
     drawn = Markup().join(Markup('<path class="cell-{}" d="{}"/>').format(*item) for item in paths)
@@ -284,7 +291,7 @@ def strip(bar: Bar, label: str) -> Markup:
     )
 
 
-def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str]:
+def _paths_by_state(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str]:
     """The path of each state, at its height; cells without a state are left out."""
     paths: dict[str, str] = {}
     offset = 0
@@ -299,8 +306,8 @@ def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str
 
 def _down_part(bucket: Bucket, in_day: int) -> str:
     """The class of the cell for the time down: ``down-1`` to ``down-3`` for quarters, ``down`` for
-    the whole bucket, empty if it was not down; ``brief`` in place of ``down`` for an outage that
-    counts as brief. ``in_day``: the seconds down in its day.
+    the whole bucket, empty if it was not down; ``brief`` in place of ``down`` for a day with little
+    time down. ``in_day``: the seconds down in the day of the bucket.
     """
     if not bucket["down"]:
         return ""
@@ -335,10 +342,10 @@ def sparkline(values: tuple[int | None, ...]) -> Markup:
         None if v is None else (round(i * step), round(SPARK_HEIGHT - v / top * usable))
         for i, v in enumerate(values)
     ]
-    return Markup().join(map(_steps_of, plot.unbroken(points)))
+    return Markup().join(map(_relative_path, plot.unbroken(points)))
 
 
-def _steps_of(points: Sequence[plot.Point]) -> Markup:
+def _relative_path(points: Sequence[plot.Point]) -> Markup:
     """A path with relative whole numbers, which is a third as long as one with absolute ones."""
     x, y = points[0]
     moves = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
@@ -410,7 +417,9 @@ def _drawn_times(
     return drawn
 
 
-def _runs(buckets: Sequence[Bucket], name: str, scale: plot.Scale) -> list[list[plot.Point]]:
+def _runs_of_figure(
+    buckets: Sequence[Bucket], name: str, scale: plot.Scale
+) -> list[list[plot.Point]]:
     """The points of a figure in runs, split at buckets without the figure."""
     points: list[plot.Point | None] = [
         None if bucket[name] is None else (scale.x(index + 0.5), scale.y(bucket[name]))
@@ -420,7 +429,7 @@ def _runs(buckets: Sequence[Bucket], name: str, scale: plot.Scale) -> list[list[
     return plot.unbroken(points)
 
 
-def _runs_of(
+def _runs_of_place(
     place: PlaceSeries, buckets: Sequence[Bucket], scale: plot.Scale
 ) -> list[list[plot.Point]]:
     """The points of a place in runs, split where the monitor was down, or where more measurements
@@ -438,8 +447,8 @@ def _runs_of(
 
 
 def _between_checks(bucket: Bucket) -> bool:
-    """Whether no check was due in it. The line then continues, because a gap would look like a
-    fault.
+    """Whether no check was due in the bucket. The line then continues, because a gap would look
+    like a fault.
     """
     return bucket["response_time"] is None and not bucket.get("checks") and bool(bucket.get("up"))
 
@@ -507,7 +516,9 @@ def _bands(
 
 
 def titles(readings: Sequence[str]) -> Markup:
-    """Invisible bars with titles, for browsers without scripts. ``readings``: of each bucket."""
+    """Invisible bars with titles, for browsers without scripts. ``readings``: a sentence for each
+    bucket.
+    """
     scale = plot.Scale(Chart, len(readings), 1)
     step = -(-len(readings) // TITLES_AT_MAX) or 1
     width, height = round(scale.x(step) - scale.x(0), 1), Chart.bottom - Chart.top

@@ -37,8 +37,8 @@ MAX_LINE = 160  # bytes
 
 
 def message(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
-    """The message, one line for each place if there are several, and its category. Other servers
-    may send one result for all places.
+    """The message and its category. If several places have checked, it has a line for each. Other
+    servers may send one result for all places.
     """
     checks = checked.places or [PlaceChecked(str(checked.location), result=checked)]
     good = all(check.result is not None and check.result.verdict is Verdict.UP for check in checks)
@@ -52,9 +52,9 @@ def message(checked: CheckedNow, monitor: Monitor) -> tuple[str, str]:
     return f"{made} {_outcome(checked)}", category
 
 
-def left_out(result: Result, names: Iterable[str]) -> str | None:
-    """The place of the check of an unsaved monitor, if other places will check it too. ``names``:
-    of all its places.
+def unchecked_places(result: Result, names: Iterable[str]) -> str | None:
+    """A sentence on the places that have not checked an unsaved monitor; None if all have.
+    ``names``: those of all its places.
     """
     elsewhere = [places.title(name) for name in names if name != result.location]
     if not elsewhere:
@@ -118,7 +118,8 @@ def phase_bar(spent: Mapping[str, int | None], kind: Kind | None = None) -> Mark
     """The time that a check spent in each phase, as a bar and a list of figures. ``spent``: ms by
     phase. ``kind``: only the phases of this kind are listed; None: all phases.
 
-    This is not a macro, which would take ten times as long: a list of checks has one in each row.
+    It is not a macro, because a list of checks has a bar in each row, and a macro takes ten times
+    as long.
     """
     total = sum(spent.get(name) or 0 for name in PHASES)
     bar = ""
@@ -152,8 +153,8 @@ _HEADERS = ("content-type", "cache-control", "x-cache", "server", "location")
 
 
 def offers(outcome: Outcome) -> dict[str, Assertion]:
-    """Assertions on the status, the members of the JSON, and the headers of the answer, by the
-    value of their button.
+    """The assertions to offer, on the status, the members of the JSON and the headers of the
+    answer, by the value of their button.
     """
     rows = [row for row in _assertions(outcome) if _fits(row)]
     return {json.dumps([row.source, row.property, row.op, row.value]): row for row in rows}

@@ -1,8 +1,8 @@
 """The first steps in a new installation, on the home page of people who can do them.
 
-Stored records show which steps are done. Each person can hide the list for themselves, because it
-differs: each person adds a second factor, and an editor has fewer steps than an admin. A process
-remembers who has done all steps, so that they are not read again.
+Stored records show which steps are done. The list is not the same for all: each person adds their
+own second factor, and an editor has fewer steps than an admin. Each person can hide their list. A
+process remembers who has done all steps, so that the records are not read again.
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ def as_data(parts: Sequence[SumPart]) -> list[dict[str, str]]:
 
 
 def _has(form: BrowserMonitorForm, name: str) -> bool:
-    """Whether the page shows the field, which depends on the URL (without a scheme: http) and the
-    condition.
+    """Whether the page shows the field. It depends on the kind of the URL, which is HTTP without a
+    scheme, and on the condition.
     """
     if name == "alert_text_lookup":
         return bool(form.alert_condition.data != AlertCondition.URL_UNAVAILABLE)

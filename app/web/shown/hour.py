@@ -21,8 +21,8 @@ PER_PAGE, PAGES = 100, 30  # of results: an interval of 10 s from eight places
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourChart(plot.TimeChart):
-    """The data for the macro: each check is a dot. ``lines`` connect successive good checks of a
-    place. ``unknown``: checks that could not be made.
+    """The chart as data for the macro: each check is a dot, and ``lines`` connect successive good
+    checks of a place. ``unknown``: checks that could not be made.
     """
 
     # Narrow, so that its letters can be read on a phone without scrolling.
@@ -48,24 +48,24 @@ def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
 
 
 def chart_of(incident: Incident, markers: Sequence[Marker] = ()) -> HourChart | None:
-    """The hour of an incident, with ``markers``; None without results, which are deleted after some
-    time.
+    """The chart of an incident's hour, with ``markers``; None without results, which are deleted
+    after some time.
     """
     if servers.is_bare():
         return None
     begin, end = around(incident, times.now())
     results = list(_results(incident.monitor_id, begin, end))
-    return draw(incident, results, begin, end, markers) if results else None
+    return hour_chart(incident, results, begin, end, markers) if results else None
 
 
-def draw(
+def hour_chart(
     incident: Incident,
     results: Sequence[Result],
     begin: datetime,
     end: datetime,
     markers: Sequence[Marker] = (),
 ) -> HourChart:
-    """``results``: between ``begin`` and ``end``, oldest first."""
+    """``results``: those between ``begin`` and ``end``, oldest first."""
     measured = [ms for result in results if (ms := _time_of(result)) is not None]
     y_lines = plot.axis_lines(plot.usual_top(measured))
     scale = plot.Scale(HourChart, 1, y_lines[-1][0])

@@ -1,5 +1,5 @@
-"""The look of each state: icon, word and colour. ``app/rules/page_state.py`` has those of status
-pages.
+"""The look of each state: icon, word and colour. ``app/rules/page_state.py`` has the looks of
+status pages.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ PLACE = {
     records.PlaceState.SILENT: Look(N_("Silent"), "down", "down"),
     records.PlaceState.NEVER_SEEN: Look(N_("Never seen"), "pending", "paused"),
 }
-# For a place that answers, but could make none of its last checks.
+# The look of a place that answers, but could make none of its last checks.
 UNABLE = Look(N_("Cannot check"), "degraded", "degraded")
 CARRIER = {
     records.Carrier.LOCAL: N_("Checker on the database"),
@@ -143,7 +143,7 @@ def look_of(looks: Mapping[Any, Look], word: str) -> Look:
     return looks.get(word) or Look(str(word), UNKNOWN.shape, UNKNOWN.tone)
 
 
-def place(state: str, trouble: str | None) -> Look:
+def look_of_place(state: str, trouble: str | None) -> Look:
     """The look of a place. ``trouble``: why it can make none of its checks."""
     return UNABLE if trouble and state == records.PlaceState.ONLINE else look_of(PLACE, state)
 
@@ -158,23 +158,23 @@ def clock_offset(ms: int) -> str:
     return _("%(amount)s behind", amount=amount)
 
 
-def ended(incident: records.Incident) -> Look:
+def look_of_end(incident: records.Incident) -> Look:
     """The look of an incident's end."""
     return ENDED.get(incident.ending or "") or INCIDENT[records.IncidentStatus.RESOLVED]  # type: ignore[call-overload]
 
 
-def incident(incident: records.Incident) -> Look:
+def look_of_incident(incident: records.Incident) -> Look:
     """The look of an incident as it is now."""
     if "status" in incident.missing:
         return UNKNOWN
     if incident.status == records.IncidentStatus.RESOLVED:
-        return ended(incident)
+        return look_of_end(incident)
     if incident.status == records.IncidentStatus.UNRESOLVED:
-        return opened(incident)
+        return look_of_opening(incident)
     return look_of(INCIDENT, incident.status)
 
 
-def opened(incident: records.Incident) -> Look:
+def look_of_opening(incident: records.Incident) -> Look:
     """The look of an incident as it opens."""
     return SLOW if is_degraded(incident) else INCIDENT[records.IncidentStatus.UNRESOLVED]
 
@@ -199,7 +199,9 @@ MAX_HOST = 60  # characters of a host
 
 
 def channel_value(pair: records.Pair, *, whole: bool) -> str:
-    """An email address (``whole``: for people who may edit it), the host of a URL, or the mask."""
+    """An email address if it may be shown as a ``whole``; otherwise the value masked, with the host
+    of a URL in front.
+    """
     if pair.key == records.Channel.EMAIL and whole:
         return pair.value
     masked = pair.masked().value

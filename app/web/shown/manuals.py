@@ -1,6 +1,7 @@
-"""The manuals in docs/ as pages, and a search in their sections. A page is rendered and cached at
-its first use, so that neither a checkout nor a wheel needs a build step. Raw HTML in a manual is
-shown as text.
+"""The manuals in docs/ as pages, and a search in their sections.
+
+A page is rendered and cached at its first use, so that neither a checkout nor a wheel needs a build
+step. Raw HTML in a manual is shown as text.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ _FILLERS = {
 
 @dataclass(frozen=True, slots=True)
 class ManualSection:
-    """A heading of a page, and the plain text below it. ``page``: where it is, below /docs."""
+    """A heading of a manual and the plain text below it. ``page``: the address of its page, below
+    /docs. ``title``: that of the manual.
+    """
 
     page: str
     title: str
@@ -92,7 +95,7 @@ def rendered(name: str, chapter: str = "") -> Markup:
     """A page of a manual. Raises KeyError for an unknown name."""
     parser = _parser()
     tokens = parser.parse(chapters(name)[chapter])
-    _mark(tokens, name, "docs/" if name == INDEX else "../" if chapter else "")
+    _adapt_tokens(tokens, name, "docs/" if name == INDEX else "../" if chapter else "")
     return Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704 - it escapes
 
 
@@ -104,7 +107,7 @@ def inline(text: str) -> Markup:
 
 @cache
 def sections(name: str) -> Sequence[ManualSection]:
-    """The sections of a manual; the first has its title."""
+    """The sections of a manual; the first has the title of the manual as its heading."""
     pieces = re.split(r"^(#+) (.+)$", _text(name), flags=re.MULTILINE)[1:]
     entries = zip(pieces[::3], map(_plain, pieces[1::3]), map(_plain, pieces[2::3]), strict=True)
     page, title = "" if name == INDEX else name, _plain(pieces[1])
@@ -128,7 +131,7 @@ def _text(name: str) -> str:
 
 
 def _plain(markdown: str) -> str:
-    """Without the marks of links, code, emphasis, lists and tables."""
+    """The text without the marks of links, code, emphasis, lists and tables."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)|`|\*\*|^ *- ", r"\1", markdown, flags=re.MULTILINE)
     return " ".join(re.sub(r"\||---+", " ", text).split())
 
@@ -140,7 +143,7 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
-def _mark(tokens: Sequence[Token], name: str, base: str) -> None:
+def _adapt_tokens(tokens: Sequence[Token], name: str, base: str) -> None:
     """Prepare the tokens of a manual for the dashboard. ``base`` leads from the page to /docs.
     Headings get the anchors of GitHub; links get the addresses of the dashboard; cells of tables
     get the name of their column, because a phone shows them below each other.
@@ -191,14 +194,14 @@ def _rewrite_links(tokens: Iterable[Token], name: str, base: str) -> None:
             if target in pages or (sign and not target and len(chapters(name)) > 1):
                 token.attrSet("href", base + _address(pages.get(target, name), anchor))
         elif token.type == "image":
-            _pair(token, base)
+            _replace_picture(token, base)
         elif token.type == "text" and token.content == file and file in pages:
             token.content = _title(pages[file], anchor)
         if is_plain and token.tag == "a":
             token.tag, token.attrs = "span", {}
 
 
-def _pair(image: Token, base: str) -> None:
+def _replace_picture(image: Token, base: str) -> None:
     """Replace a picture in light colours with a light and a dark one; CSS shows one of them."""
     light = f"{base}{image.attrGet('src')}"
     pair = Markup('<img class="on-{}" src="{}" alt="{}" loading="lazy">')

@@ -1,5 +1,5 @@
-"""Markers in charts and on incidents: as lines of a chart, in lists, and with the change of
-response times since.
+"""Markers in charts and on incidents: the lines of a chart, the markers shortly before an incident,
+and how response times have changed since a marker.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Lettering:
 
 @dataclass(frozen=True, slots=True)
 class MarkerLine:
-    """``row``: of its name above the chart, 0 the highest; None if there is no room. ``is_left``:
-    the name is left of the line. ``reach``: the horizontal extent of the name and its line. ``y``:
-    where the line begins, so that it crosses no name in a higher row; None: at the top of the
+    """``row``: the row of its name above the chart, 0 the highest; None if there is no room for the
+    name. ``is_left``: the name is left of the line. ``reach``: the horizontal extent of the name
+    and its line. ``y``: the upper end of the line, at the row of its name; None: at the top of the
     chart.
     """
 
@@ -84,14 +84,14 @@ def marker_lines(
     for x, name, title in markers:
         short = shortened(name, NAME_LENGTH)
         width = GAP + lettering.letter * len(short)
-        places = (
+        candidates = (
             MarkerLine(x, short, title, row, is_left, (x - width, x) if is_left else (x, x + width))
             for row in range(ROWS)
             for is_left in (False, True)
         )
         free = (
             line
-            for line in places
+            for line in candidates
             if line.reach[0] >= 0
             and line.reach[1] <= right
             and not any(_collide(line, other) for other in lines)
@@ -115,7 +115,7 @@ def _collide(line: MarkerLine, other: MarkerLine) -> bool:
 
 
 def unnamed(lines: Sequence[MarkerLine]) -> str:
-    """The newest markers whose names are not on the chart, by their moments."""
+    """The newest markers for whose names there is no room on the chart, as a text by moments."""
     titles = [line.title.split(": ", 1) for line in lines if line.y is None][-MAX_UNNAMED:]
     by_moment = groupby(titles, key=itemgetter(0))
     return "; ".join(
@@ -133,8 +133,8 @@ FASTER = N_("%(percent)s%% faster since %(names)s")
 def changes_since(
     markers: Sequence[Marker], buckets: Sequence[Bucket], phases: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """The changes since the markers of a chart, which are in order; the newest first: such as ``38%
-    slower since Release 2.1: first byte``, and the medians. ``phases``: their labels.
+    """How response times have changed since the markers of a chart, the newest first: a text such
+    as ``38% slower since Release 2.1: first byte``, and the medians. ``phases``: their labels.
     """
     if not markers:
         return []
@@ -151,7 +151,7 @@ def _since(
     text = _(
         SLOWER if changed.percent > 0 else FASTER,
         percent=f"{abs(changed.percent):,}",
-        names=_some(names),
+        names=_names_in_words(names),
     )
     if changed.phase is not None and changed.phase in phases:
         text = f"{text}: {phases[changed.phase]}"
@@ -165,7 +165,7 @@ def _since(
     return text, figures
 
 
-def _some(names: Sequence[str]) -> str:
+def _names_in_words(names: Sequence[str]) -> str:
     """The first of these names, and how many more there are."""
     more = len(names) - MAX_MARKERS_NAMED
     listed = ", ".join(shortened(name, MAX_LISTED_NAME) for name in names[:MAX_MARKERS_NAMED])

@@ -1,4 +1,4 @@
-"""The rows of a list of monitors: the record with the last hours and warnings of expiry."""
+"""The rows of a list of monitors: each has the record, its last 24 hours and its warnings."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ class MonitorListRow:
 
 
 def rows_of(monitors: Sequence[Monitor]) -> list[MonitorListRow]:
-    """``monitors`` must have been read with their ``hours``."""
-    lately = _("The last 24 hours")
-    return [_row(monitor, lately) for monitor in monitors]
+    """The rows of monitors that were read with their ``hours``."""
+    label = _("The last 24 hours")
+    return [_row(monitor, label) for monitor in monitors]
 
 
-def _row(monitor: Monitor, lately: str) -> MonitorListRow:
-    strip, spark = _drawn(tuple(map(_HOUR, monitor.hours)), lately)
+def _row(monitor: Monitor, label: str) -> MonitorListRow:
+    strip, spark = _drawn(tuple(map(_HOUR, monitor.hours)), label)
     return MonitorListRow(monitor, host(monitor.url), strip, spark, tuple(warnings(monitor)))
 
 
 @lru_cache(maxsize=1_000)  # most monitors do not change between two views
-def _drawn(hours: tuple[tuple[int, ...], ...], lately: str) -> tuple[Markup | str, Markup]:
+def _drawn(hours: tuple[tuple[int, ...], ...], label: str) -> tuple[Markup | str, Markup]:
     """The strip and the sparkline. ``hours``: each has the values of ``_HOUR``."""
     if not hours:
         return "", Markup()
     buckets = [dict(zip((*LASTED, "response_time"), hour, strict=True)) for hour in hours]
-    strip = charts.strip(charts.cells(buckets), in_words(buckets, lately))
+    strip = charts.strip(charts.cells(buckets), in_words(buckets, label))
     return strip, charts.sparkline(tuple(hour[-1] for hour in hours))
 
 
@@ -75,7 +75,7 @@ def in_words(buckets: Sequence[charts.Bucket], when: str) -> str:
     """A bar in words, for people who cannot see it: ``The last 24 hours: up 23 h, down 1 h.``"""
     sums = dict(zip(LASTED, _sums(buckets), strict=True))
     sums["up"] -= sums["degraded"]  # degraded time is a part of the time up
-    parts = [lasted(state, seconds) for state, seconds in sums.items() if seconds > 0]
+    parts = [time_in_state(state, seconds) for state, seconds in sums.items() if seconds > 0]
     if not parts:
         return _("%(when)s: no data.", when=when)
     return f"{when}: {', '.join(parts)}."
@@ -90,7 +90,7 @@ def _sums(buckets: Sequence[charts.Bucket]) -> list[int]:
         return [sum([int(bucket.get(state) or 0) for bucket in buckets]) for state in LASTED]
 
 
-def lasted(state: str, seconds: float) -> str:
+def time_in_state(state: str, seconds: float) -> str:
     """``down 5 min``."""
     return _(LASTED[state], span=times.span(seconds))
 
@@ -105,17 +105,20 @@ def host(url: str) -> str:
 
 
 def warnings(monitor: Monitor) -> list[str]:
-    """The warnings beside the host in a list."""
+    """The warnings in a row: what expires soon, and stored values that cannot be read."""
     if not monitor.unreadable:
-        return list(soon(monitor))
-    return [*soon(monitor), _("%(fields)s cannot be read", fields=words_of(monitor.unreadable))]
+        return list(_expiring(monitor))
+    return [
+        *_expiring(monitor),
+        _("%(fields)s cannot be read", fields=words_of(monitor.unreadable)),
+    ]
 
 
 LIFE_UNKNOWN = N_("when a third of its lifetime remains")
 
 
 def certificate_alert(monitor: Monitor) -> str:
-    """When the alert comes: ``14 days before``; empty for never."""
+    """When the alert about the certificate comes: ``14 days before``; empty for never."""
     days = warning_days(monitor.ssl_alert_days, monitor.ssl_issued_at, monitor.ssl_expires_at)
     if days is None:
         return _(LIFE_UNKNOWN) if monitor.ssl_alert_days == AUTO else ""
@@ -132,8 +135,8 @@ def _when(days: int) -> str:
     return days_label(days) if days else _("on the day")
 
 
-def soon(monitor: Monitor) -> Iterator[str]:
-    """``certificate 5 days``, ``domain expires today``: what lists show as expiring."""
+def _expiring(monitor: Monitor) -> Iterator[str]:
+    """``certificate 5 days``, ``domain expires today``: the expiries that lists show."""
     for in_words, moment, days in (
         (_certificate, monitor.ssl_expires_at, _certificate_shown(monitor)),
         (_domain, monitor.domain_expires_at, max(times.NEAR_DAYS, monitor.domain_alert_days or 0)),

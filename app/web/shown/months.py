@@ -1,4 +1,4 @@
-"""Calendar months, in URLs ``2026-11``, and sheets with entries by day. Pure."""
+"""Calendar months, written ``2026-11`` in URLs, and the entries of a calendar by day. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Month:
         """Its days by weeks from Monday; the first and last week have days of other months."""
         return calendar.Calendar().monthdatescalendar(self.year, self.number)
 
-    def holds(self, day: date) -> bool:
+    def contains(self, day: date) -> bool:
         return (day.year, day.month) == (self.year, self.number)
 
 

@@ -1,7 +1,7 @@
 """The list of monitors and headings in the form of a status page.
 
 A heading begins a group, which ends at the next heading. Monitors above the first heading are in no
-group. So people order monitors and groups, and put a monitor into a group, by moving lines.
+group. People order monitors and groups, and put a monitor into a group, by moving lines.
 
 The browser sends a ``line`` for each (``m17``: the monitor 17; ``g1``: a heading), in their order,
 with ``group[1]`` (the heading's text) and ``own[17]`` (the name on the page). It also sends the
@@ -38,7 +38,7 @@ MAX_LINES = 2 * (MAX_PAGE_MONITORS + MAX_GROUPS)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A monitor, or the heading of a group (``monitor`` is None). ``key`` names it in buttons.
+    """A monitor, or the heading of a group (``monitor`` is None). ``key`` identifies it in buttons.
 
     ``text``: the typed name of the monitor on the page, or the heading. ``index`` counts monitors
     and headings separately, for the ids of inputs.
@@ -70,17 +70,17 @@ def of_monitors(monitors: Iterable[MonitorRef]) -> list[Line]:
     return _indexed(Line(f"m{monitor.id}", "", 0, monitor) for monitor in monitors)
 
 
-def sent(form: Form) -> list[Line]:
+def lines_sent(form: Form) -> list[Line]:
     """The lines that a browser sent, without invalid ones."""
     by_key: dict[str, Line] = {}
     for key in form.getlist(LINE)[:MAX_LINES]:
-        line = _sent(form, key)
+        line = _line_sent(form, key)
         if line is not None:
             by_key.setdefault(key, line)
     return _indexed(by_key.values())
 
 
-def fields(lines: Sequence[Line], form: Form) -> Form:
+def form_of_lines(lines: Sequence[Line], form: Form) -> Form:
     """``form`` as the status page's schema reads it: ``monitors``, ``names`` and ``groups``."""
     pairs = [
         (name, value)
@@ -146,8 +146,8 @@ def move(lines: Sequence[Line], key: str, step: int) -> list[Line]:
 
 
 def _moves_alone(lines: Iterable[Line], key: str, step: int) -> bool:
-    """Whether this heading has no other group to pass. Then it moves past one monitor, which enters
-    or leaves its group.
+    """Whether this heading moves past one monitor, which enters or leaves its group, because there
+    is no other group that it could move past.
     """
     headings = [line.key for line in lines if line.monitor is None]
     return headings[:1] == [key] and (step < 0 or len(headings) == 1)
@@ -167,7 +167,7 @@ def _monitor(id: int, names: Mapping[int, str], refs: Mapping[int, MonitorRef]) 
     return Line(f"m{id}", names.get(id, ""), 0, ref)
 
 
-def _sent(form: Form, key: str) -> Line | None:
+def _line_sent(form: Form, key: str) -> Line | None:
     try:
         number = record_id(key[1:])
     except ValueError:
@@ -201,6 +201,6 @@ def names_on(page: StatusPage) -> dict[int, str]:
     }
 
 
-def mails() -> bool | None:
-    """Whether pages can send email; None if another server sends it."""
+def sends_mail() -> bool | None:
+    """Whether this installation can send email; None if another server sends it."""
     return None if servers.servers() is not None else current_mail().is_set()

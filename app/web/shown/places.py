@@ -44,8 +44,8 @@ STYLES = 8  # of lines in charts: ``place-0`` and so on in charts.css
 
 
 def styles(names: Iterable[Name]) -> dict[Name, str]:
-    """The class of each place's line in a chart, in the order of the places; beyond ``STYLES``
-    places the classes repeat.
+    """The class of each place's line in a chart, in the order of the list of places. With more than
+    ``STYLES`` places, the classes repeat.
     """
     listed = list(titles())
     last = len(listed)
@@ -55,8 +55,8 @@ def styles(names: Iterable[Name]) -> dict[Name, str]:
     return {name: f"place-{number % STYLES}" for number, name in enumerate(ordered)}
 
 
-def tell_apart(monitor: Monitor, results: Sequence[Result]) -> bool:
-    """Whether a list of checks must show the place of each, because they are of several places."""
+def has_several_places(monitor: Monitor, results: Sequence[Result]) -> bool:
+    """Whether a list of checks must show the place of each: they may be from several places."""
     return len(monitor.locations) > 1 or any(
         result.location not in (None, *monitor.locations) for result in results
     )

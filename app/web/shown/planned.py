@@ -24,7 +24,7 @@ CHANGE_WITHIN = timedelta(days=370)
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A window with its present or next occurrence; without ``start`` it is over."""
+    """A window with its present or next occurrence. If it is over, ``start`` is None."""
 
     window: MaintenanceWindow
     is_on: bool
@@ -43,7 +43,9 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class ShownDate:
-    """An occurrence. ``changed``: the change of the clocks after which it is the first one."""
+    """An occurrence. ``changed``: if it is the first one after a change of the clocks, the moment
+    of this change.
+    """
 
     start: datetime
     end: datetime
@@ -108,7 +110,7 @@ def soon(limit: int) -> list[Planned]:
 
 
 def _newest_if_any() -> list[MaintenanceWindow]:
-    """The windows for a page about something else, which must not fail without them; none if the
-    server has none, or does not answer.
+    """The newest windows; none if the server does not answer, or has no windows. For pages about
+    something else, which must not fail.
     """
     return if_answered(lambda: newest()[0] if servers.is_whole() else [], [])

@@ -18,11 +18,11 @@ from app.web.shown.markers import MarkerLine
 
 Point = tuple[float, float]
 SECOND_MS = 1000
-# The distance of two lines of the axis, times a power of ten; and the possible numbers of lines. Of
-# axes with the same end, the first is used.
+# The possible distances of two lines of the axis, times a power of ten; and the possible numbers of
+# distances. Of axes with the same end, the first is used.
 STEPS = (1, 1.5, 2, 2.5, 3, 4, 5)
 STEP_COUNTS = (4, 5, 3, 2, 1)
-# Times above the 99th percentile times this are cut, because they would flatten the chart.
+# Times above the 99th percentile times FAR are cut, because they would flatten the chart.
 FAR = 3
 MIN_TO_CLIP = 4
 
@@ -90,7 +90,9 @@ class TimeChart:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Converts a position among ``count`` and a response time in ms to a point of the drawing."""
+    """Converts an index among ``count`` buckets, and a response time in ms, to positions in the
+    SVG.
+    """
 
     chart: type[TimeChart]
     count: int
@@ -106,8 +108,8 @@ class Scale:
 
 
 def usual_top(times: Collection[float], p99: float | None = None) -> float:
-    """The highest time in ms that a chart shows, without times far above the 99th percentile: the
-    lower one of that of ``times`` and of ``p99``, which is of all checks.
+    """The highest time in ms that a chart shows, without times far above the 99th percentile, which
+    is that of ``times``, or that of all checks (``p99``) if it is lower.
     """
     ordered = sorted(times)
     if len(ordered) < MIN_TO_CLIP:
@@ -154,7 +156,7 @@ def axis_lines(highest: float) -> list[tuple[int, str]]:
 def _unit(highest: float) -> tuple[int, str]:
     """The size of the axis's unit in ms, and its name."""
     for size, name in ((HOUR_MS, "h"), (MINUTE_MS, "min")):
-        if highest >= 3 * size:  # below, its steps would be parts of it
+        if highest >= 3 * size:  # below, the distances would be fractions of the unit
             return size, name
     return (SECOND_MS, "s") if highest > MINUTE_MS else (1, "ms")
 

@@ -1,7 +1,7 @@
 """A monthly availability report: the month and the monitors in the address, and their figures.
 
-It is a PDF file too, if WeasyPrint is installed (``pip install weasyprint``), which needs Pango
-from the system. Without them, the page has no link to the file, and people can print it.
+If WeasyPrint is installed (``pip install weasyprint``; it needs Pango from the system), the report
+is also offered as a PDF file. Otherwise, people can print the page.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ INCIDENTS_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """The days of a monitor: the bar, its sentence, and the start of the data, if that is later
-    than the start of the month.
+    """The days of a monitor: the bar, its sentence, and the start of the data, if the data begin
+    after the start of the month.
     """
 
     bar: Any
@@ -43,9 +43,9 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``chosen``: the ids in the address; empty for all monitors. ``figures``: by id; ``total`` has
-    those of all. ``cut``: there are more monitors than a report may have. ``earlier``: the figures
-    of the previous month.
+    """``chosen``: the ids in the address; empty for all monitors. ``figures``: those of each
+    monitor by its id, and of all monitors together under ``ALL``. ``cut``: there are more monitors
+    than a report may have. ``earlier``: the figures of the previous month.
     """
 
     month: Month
@@ -56,7 +56,7 @@ class Report:
     cut: bool
     earlier: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
-    def before(self, id: int = ALL) -> Mapping[str, Any] | None:
+    def previous(self, id: int = ALL) -> Mapping[str, Any] | None:
         """The figures of a monitor, or of all, in the previous month; None without checks."""
         figures = self.earlier.get(id)
         return figures if figures and figures["checks"] else None
@@ -90,11 +90,11 @@ class Report:
         with_data = [day for day, state in zip(days, states, strict=True) if state != "none"]
         if not with_data:
             return None
-        late = with_data[0] is not days[0]
+        begins_later = with_data[0] is not days[0]
         return Strip(
             charts.cells(days, days=True),
             monitor_rows.in_words(days, self.month.label),
-            datetime.fromisoformat(with_data[0]["start"]) if late else None,
+            datetime.fromisoformat(with_data[0]["start"]) if begins_later else None,
         )
 
     def incidents(self) -> list[records.Incident]:
@@ -114,7 +114,9 @@ class Report:
 
 
 def requested() -> Report:
-    """The report of the address. Raises Invalid and Unsupported."""
+    """The report that the address describes. Without a month, it is the previous one; the present
+    one if that has no checks. Raises Invalid and Unsupported.
+    """
     servers.refuse_bare()
     current = months.month_of(times.now())
     chosen, tag = _chosen(), tags.requested()
@@ -125,11 +127,10 @@ def requested() -> Report:
     def figures_of(month: Month, *, days: bool) -> Mapping[int, Mapping[str, Any]]:
         return current_store().results.report(ids, *month.span(), days=days)
 
-    asked = request.args.get("month")
-    month = months.read(asked, current) if asked else current.plus(-1) or current
+    month_text = request.args.get("month")
+    month = months.read(month_text, current) if month_text else current.plus(-1) or current
     report = Report(month, chosen, tag, monitors, figures_of(month, days=True), cut)
-    if not asked and not report.total["checks"]:
-        # A new installation has no data of the previous month.
+    if not month_text and not report.total["checks"]:
         now = figures_of(current, days=True)
         return replace(report, month=current, figures=now, earlier=report.figures)
     earlier = month.plus(-1)
@@ -184,12 +185,12 @@ def pdf(report: Report, made_by: str) -> bytes:
         most_incidents=INCIDENTS_SHOWN,
         style=sheet.read_text("utf-8"),
     )
-    made: bytes = weasyprint.HTML(string=page, url_fetcher=_nothing).write_pdf()
+    made: bytes = weasyprint.HTML(string=page, url_fetcher=_refuse_url).write_pdf()
     return made
 
 
-def _nothing(url: str, *_args: object, **_kwargs: object) -> Any:
-    """Refuse every request: a text in the page must not make the server load anything."""
+def _refuse_url(url: str, *_args: object, **_kwargs: object) -> Any:
+    """Refuse to load a URL: a text in the page must not make the server request anything."""
     raise RuntimeError(f"A report loads nothing, and not {url}.")
 
 

@@ -71,7 +71,7 @@ def context_of(monitor: records.Monitor) -> dict[str, Any]:
         "incidents_total": incidents.total,
         "results": _results(monitor.id),
         "pings": _pings(monitor),
-        "places": places(monitor),
+        "places": place_results(monitor),
         "range": chosen,
         "ranges": list(RANGES),
         "range_words": {name: _(words) for name, words in RANGE_WORDS.items()},
@@ -95,16 +95,16 @@ def context_of(monitor: records.Monitor) -> dict[str, Any]:
     return context | {
         "statistics": statistics,
         "uptimes": {**monitor.uptime, "365d": year["uptime"]},
-        "drawn": draw(monitor, statistics, incidents.items),
-        "marked": INCIDENTS_MARKED if _cut(statistics, incidents) else None,
+        "drawn": chart_context(monitor, statistics, incidents.items),
+        "marked": INCIDENTS_MARKED if _has_unmarked_incidents(statistics, incidents) else None,
         "days": _days(monitor.id, days),
         "days_in_words": monitor_rows.in_words(days, _("The last %(days)s days", days=BAR_DAYS)),
     }
 
 
 def _default_range(monitor: records.Monitor) -> str:
-    """The range without one in the address: 3 hours if the monitor is younger than 6 hours and has
-    several checks in them, otherwise 24 hours.
+    """The range if the address has none: 3 hours for a monitor that is younger than 6 hours and is
+    checked at least every hour, otherwise 24 hours.
     """
     is_new = monitor.created_at is not None and times.now() - monitor.created_at < NEW
     return RANGE_WHILE_NEW if is_new and monitor.true_interval <= HOUR else DEFAULT_RANGE
@@ -114,29 +114,31 @@ def _stacked() -> bool:
     return "phases" in request.args
 
 
-def chain(id: int) -> records.CertificateChain:
+def certificate_chain(id: int) -> records.CertificateChain:
     """The certificates that a monitor's target sent last, if the store has them."""
     if servers.is_bare():
         return records.CertificateChain()
     return current_store().results.certificates(id)
 
 
-def places(monitor: records.Monitor) -> Sequence[records.PlaceSeen]:
+def place_results(monitor: records.Monitor) -> Sequence[records.PlaceSeen]:
     """The present results of the places, if there are several."""
     if len(monitor.locations) < 2 or not servers.is_whole():
         return ()
     return current_store().locations.of_monitor(monitor.id)
 
 
-def _cut(statistics: Mapping[str, Any], incidents: records.Page[records.Incident]) -> bool:
-    """Whether the time of the chart has older incidents, which are not marked in it."""
+def _has_unmarked_incidents(
+    statistics: Mapping[str, Any], incidents: records.Page[records.Incident]
+) -> bool:
+    """Whether the time of the chart may contain older incidents, which were not read."""
     if not incidents.items or incidents.total <= len(incidents.items):
         return False
     start = datetime.fromisoformat(statistics["buckets"][0]["start"])
     return incidents.items[-1].started_at > start
 
 
-def draw(
+def chart_context(
     monitor: records.Monitor, statistics: Mapping[str, Any], incidents: Sequence[records.Incident]
 ) -> dict[str, Any]:
     """The chart with its incidents, without false alarms and maintenance, and the other variables
@@ -146,7 +148,7 @@ def draw(
         drawn
         for incident in incidents
         if incident.classification is None
-        for drawn in _drawn(incident)
+        for drawn in _spans_of(incident)
     ]
     buckets, seconds = statistics["buckets"], statistics["bucket_seconds"]
     first = datetime.fromisoformat(buckets[0]["start"])
@@ -154,12 +156,12 @@ def draw(
     form, zone = axis.form_of(seconds, last - first), times.zone()
 
     def format_moment(moment: datetime) -> str:
-        # A bucket of a day is one of UTC.
+        # The buckets of days are days in UTC.
         return (moment if seconds >= DAY else times.local(moment, zone)).strftime(form)
 
     deployed = markers.between(monitor.id, first, last)
     phases = _phases(monitor, buckets)
-    places = () if _stacked() else _lines(monitor, first, len(buckets), seconds)
+    places = () if _stacked() else _place_lines(monitor, first, len(buckets), seconds)
     earlier = _earlier(monitor.id, first, last, seconds)
     if earlier and places:
         title = _("%(time)s, all places", time=earlier.title)
@@ -185,7 +187,7 @@ def draw(
         "titles": charts.titles(readings),
         "start": buckets[0]["start"],
         "seconds": seconds,
-        "page": _larger(monitor.id),
+        "page": _zoom_address(monitor.id),
         "phases": phases,
         "stacked": _stacked(),
         "compared": compared,
@@ -207,7 +209,7 @@ def _phases(monitor: records.Monitor, buckets: Sequence[charts.Bucket]) -> dict[
 
 
 def _earlier(id: int, first: datetime, last: datetime, seconds: int) -> charts.EarlierSeries | None:
-    """The earlier time in the address to compare with the chart. Raises Invalid."""
+    """The response times of the earlier time that the address names. Raises Invalid."""
     chosen = request.args.get("compare")
     if not chosen:
         return None
@@ -223,8 +225,8 @@ def _earlier(id: int, first: datetime, last: datetime, seconds: int) -> charts.E
     return charts.earlier_series(_(COMPARED[chosen]), earlier, first - start, seconds)
 
 
-def _drawn(incident: records.Incident) -> Iterator[charts.DrawnIncident]:
-    """An incident; one that became down as two spans: slow, and down."""
+def _spans_of(incident: records.Incident) -> Iterator[charts.DrawnIncident]:
+    """The spans of an incident. One that was slow before it was down has two."""
     link = url_for("incidents.show", id=incident.id)
     if incident.down_since is not None:
         degraded = records.IncidentSeverity.DEGRADED
@@ -233,11 +235,11 @@ def _drawn(incident: records.Incident) -> Iterator[charts.DrawnIncident]:
     yield began, incident.ended_at, incident.cause or _("Incident"), link, incident.severity
 
 
-def _lines(
+def _place_lines(
     monitor: records.Monitor, start: datetime, count: int, seconds: int
 ) -> Sequence[charts.PlaceSeries]:
-    """The lines of the places, if there are several. For longer times, only the sums of all places
-    are stored.
+    """The lines of the places, if there are several. For buckets of an hour or more, only the sums
+    of all places are stored.
     """
     if not 1 < len(monitor.locations) <= seen_from.STYLES or seconds >= HOUR:
         return ()
@@ -251,7 +253,7 @@ def _lines(
     ]
 
 
-def _larger(id: int) -> str:
+def _zoom_address(id: int) -> str:
     """The address that shows a part of the chart larger."""
     compare = request.args.get("compare") or None
     phases = 1 if _stacked() else None
@@ -284,12 +286,12 @@ def _days(id: int, buckets: Sequence[charts.Bucket]) -> Markup:
         if bucket["uptime"] is not None:
             facts.append(_("uptime %(percent)s", percent=looks.percent(bucket["uptime"], DAY)))
         if bucket["down"]:
-            facts.append(monitor_rows.lasted("down", bucket["down"]))
+            facts.append(monitor_rows.time_in_state("down", bucket["down"]))
         title = f"{_day(day)}: {', '.join(facts)}"
         cells.append((state, title, address.replace(ANY_DAY, day)))
     return charts.day_links(cells)
 
 
-@lru_cache(maxsize=512)  # of all monitors the same
+@lru_cache(maxsize=512)  # all monitors have the same days
 def _day(text: str) -> str:
     return times.plain_day(datetime.fromisoformat(text))

@@ -20,7 +20,7 @@ from app.web.views.deliveries import reason_text
 # A duration in a cause, which differs between checks that fail in the same way.
 _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
 
-# A gap at one place, while other places were checking.
+# The title of a gap because of which an incident ended: the places that saw it fell silent.
 NOT_HEARD = N_("No results from where it was seen")
 
 NOBODY_ALERTED = N_("Nobody is alerted")
@@ -94,7 +94,7 @@ def _checks(incident: Incident) -> Iterator[TimelineStep]:
         run = list(group)
         (since, cause), last = run[0], run[-1][0]
         title = _title(incident, number, len(run), (last - since).total_seconds())
-        look = looks.opened(incident)
+        look = looks.look_of_opening(incident)
         yield TimelineStep(since, CHECK, title, look.shape, look.tone, cause)
         number += len(run)
     if incident.created_at is not None and incident.created_at >= incident.started_at:
@@ -147,13 +147,13 @@ def _people(incident: Incident) -> Iterator[TimelineStep]:
         title = _("Acknowledged by %(name)s", name=by) if by else _("Acknowledged")
         yield TimelineStep(incident.acknowledged_at, PERSON, title, "seen", "degraded")
     if incident.ended_at is not None:
-        look = looks.ended(incident)
+        look = looks.look_of_end(incident)
         yield TimelineStep(incident.ended_at, ENDED, _(look.word), look.shape, look.tone)
 
 
 def _remarks(incident: Incident) -> Iterator[TimelineStep]:
     for remark in comments.remarks(incident.comment):
-        # A comment of the report itself has no time, and its step must not move with each change.
+        # The first comment of an incident that a person reported has no time.
         at = remark.at or incident.created_at or incident.started_at
         title = _("%(who)s wrote", who=remark.who) if remark.who else _("Comment")
         yield TimelineStep(at, PERSON, title, "edit", text=remark.text)

@@ -62,7 +62,7 @@ def zone() -> ZoneInfo:
     """
     if "zone" in g:
         return ZoneInfo(g.zone)
-    # Asked once: each look at ``current_user`` costs as much as all else that a time needs.
+    # Read once: each access to ``current_user`` takes as long as the rest of the work for a time.
     person = getattr(current_user, "person", None)
     return ZoneInfo(person.time_zone if person else "UTC")
 
@@ -83,7 +83,9 @@ def local(moment: datetime, person_zone: ZoneInfo | None = None) -> datetime:
 
 
 def relative(moment: datetime, reference: datetime) -> str:
-    """``3 minutes ago``, ``in 2 hours``, seen at ``reference``; a date if 30 days away or more."""
+    """``3 minutes ago`` or ``in 2 hours``, relative to ``reference``; a date if the distance is 30
+    days or more.
+    """
     seconds = (reference - moment).total_seconds()
     distance = abs(seconds)
     if distance < 5:
@@ -172,7 +174,9 @@ def ago(moment: datetime | None, none: str = N_("never")) -> Markup | str:
 
 @lru_cache(maxsize=1024)
 def _ago_opening(moment: datetime, person_zone: tzinfo | None) -> str:
-    """Cached, because scripts ask for the same lists again and again: only the text changes."""
+    """The opening tag. Cached, because scripts load the same lists again and again, and only the
+    text within it changes.
+    """
     title = _exact(in_zone(moment, person_zone))
     return f'<time datetime="{iso(moment)}" title="{escape(title)}" data-ago="">'
 
@@ -191,8 +195,8 @@ def planned(moment: datetime) -> Markup:
 
 def in_zone_of(moment: datetime, name: str | None) -> Markup:
     """The time in the zone of this name and, in grey, in the person's, if its clocks differ."""
-    in_zone, for_person = minute(moment, zone_of(name)), minute(moment)
-    shown = _tag(moment, in_zone, for_person)
+    text, for_person = minute(moment, zone_of(name)), minute(moment)
+    shown = _tag(moment, text, for_person)
     if local(moment).utcoffset() == moment.astimezone(zone_of(name)).utcoffset():
         return shown
     return Markup('{} <span class="faint">{}</span>').format(
@@ -201,15 +205,15 @@ def in_zone_of(moment: datetime, name: str | None) -> Markup:
 
 
 def due(moment: datetime, zone_name: str | None = None) -> Markup:
-    """The time as in ``planned`` or ``in_zone_of``, and how far away it is."""
+    """The time as in ``planned`` or ``in_zone_of``, and in how many days or hours it comes."""
     present = _present()
     days = (moment - present).days
-    away = (
+    distance = (
         _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, present)
     )
     text = Markup('{} <span class="faint nowrap">{}</span>')
     shown = in_zone_of(moment, zone_name) if zone_name else planned(moment)
-    return text.format(shown, _tag(moment, away, minute(moment), 'data-ago=""'))
+    return text.format(shown, _tag(moment, distance, minute(moment), 'data-ago=""'))
 
 
 def expiry(moment: datetime) -> Markup:
@@ -246,9 +250,9 @@ def lasted(incident: Incident) -> Markup:
     return escape(_("at most %(span)s")) % {"span": length} if incident.unwatched else length
 
 
-def ended(incident: Incident) -> str:
-    """How an incident ended, and after how long. If it ended by silence, the comment names the
-    places.
+def end_in_words(incident: Incident) -> str:
+    """How an incident ended, and after how long. If it ended because its only place fell silent,
+    the sentence names the place; of several, the comment names those that fell silent.
     """
     silent = incident.seen_by if len(incident.seen_by) == 1 else ()
     return how_it_ended(incident.ending, silent, lasted(incident))

@@ -1,4 +1,4 @@
-"""A part of a chart in full width. The address has its time as ``from`` and ``to``."""
+"""A part of a chart in full width: the time between ``from`` and ``to`` in the address."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ from app.rules.time import iso
 from app.web.frame import links
 from app.web.shown import times
 
-LONGEST = timedelta(days=MAX_REPORT_DAYS)
+MAX_LENGTH = timedelta(days=MAX_REPORT_DAYS)
 NAMES = ("from", "to")
 ANCHOR = "chart"
 
 
 class Instant(DateTime):
-    """A time as a person types it, or in UTC with a Z, as in links, which are the same for
-    everybody.
-    """
+    """A time as a person types it, or in UTC with a Z, as links have it, which others may open."""
 
     def read(self, value: str) -> datetime:
         return text.moment(value) if value.endswith("Z") else super().read(value)
@@ -69,7 +67,7 @@ class Zoom:
 
     @property
     def wider(self) -> str | None:
-        length = min(2 * (self.end - self.start), LONGEST)
+        length = min(2 * (self.end - self.start), MAX_LENGTH)
         if length <= self.end - self.start:
             return None
         end = min(self.end + length / 4, max(times.now(), self.end))

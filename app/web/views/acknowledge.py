@@ -49,21 +49,21 @@ def page(token: str) -> Answer:
         gone = _("The incident no longer exists.") if isinstance(fault, NotFound) else str(fault)
         return render_template("acknowledge/void.html", sentence=gone), 404
     form = AcknowledgeForm(data={"name": request.cookies.get(_cookie(), "")[:MAX_VISITOR_NAME]})
-    together = _together(link)
-    acknowledges = bool(_is_waiting(incident) or together) and form.validate_on_submit()
+    in_message = _waiting_in_message(link)
+    acknowledges = bool(_is_waiting(incident) or in_message) and form.validate_on_submit()
     if acknowledges:
-        by = _who(link, form.name.data)
-        chosen = together if ALL in request.form else [incident]
+        by = _visitor_name(link, form.name.data)
+        chosen = in_message if ALL in request.form else [incident]
         with actors.acting_as(_actor(by)):
             current_store().incidents.acknowledge([each.id for each in chosen], by=by)
-        incident, together = current_store().incidents.get(incident.id), _together(link)
+        incident, in_message = current_store().incidents.get(incident.id), _waiting_in_message(link)
     page = render_template(
         "acknowledge/page.html",
         incident=incident,
         form=form,
         notes=current_store().monitors.notes(incident.monitor_id),
         waiting=_is_waiting(incident),
-        together=together if any(each.id != incident.id for each in together) else (),
+        in_message=in_message if any(each.id != incident.id for each in in_message) else (),
         logged_in=current_user.is_authenticated,
     )
     response = make_response(page, 422 if form.errors else 200)
@@ -72,8 +72,8 @@ def page(token: str) -> Answer:
     return response
 
 
-def _together(link: Acknowledgement) -> Sequence[Incident]:
-    """The unacknowledged incidents of the link's message, if it has several."""
+def _waiting_in_message(link: Acknowledgement) -> Sequence[Incident]:
+    """The unacknowledged incidents of the link's message; empty if the link names no message."""
     return current_store().incidents.waiting_in(link.delivery_id) if link.delivery_id else ()
 
 
@@ -81,7 +81,7 @@ def _is_waiting(incident: Incident) -> bool:
     return incident.acknowledged_at is None and incident.ended_at is None
 
 
-def _who(link: Acknowledgement, name: str | None) -> str:
+def _visitor_name(link: Acknowledgement, name: str | None) -> str:
     """The name for others: the typed one, the logged-in person's, or the channel of the link."""
     if name and name.strip():
         # Without the email address, which only its owner may know.
@@ -92,7 +92,7 @@ def _who(link: Acknowledgement, name: str | None) -> str:
 
 
 def _actor(by: str) -> Actor:
-    """The logged-in person, or an unknown one with the link."""
+    """The logged-in person, or an unknown one who has the link."""
     if current_user.is_authenticated:
         return actors.by_person(current_user.person, request.remote_addr)
     return actors.by_link(by, request.remote_addr)

@@ -1,7 +1,7 @@
 """The audit log, for admins: who changed what. It cannot be edited.
 
-It has people, keys, settings and log-ins of this installation. Over a remote server, changes of
-monitors and of its other records are in the log of that server.
+If the dashboard shows a remote server, this log has only people, keys, settings and log-ins.
+Changes of monitors and of other records are in the log of that server.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ PROGRESS_TITLES = {
 QUESTIONS = {"delete": "monitors/bulk_delete.html", "recontact": "monitors/bulk_recontact.html"}
 ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
 CHOOSE = N_("Choose what to do.")
-VALUES = ("tag", "note", "contact", "parent", "place", "rule", "interval")  # what actions need
+VALUES = ("tag", "note", "contact", "parent", "place", "rule", "interval")  # the actions' fields
 TICKS = "tick-all"  # the id of the element above the boxes
 MAX_NAMED = 50  # on the page that asks first
 MAX_REASONS = 3  # why monitors could not be changed
@@ -75,7 +75,7 @@ def act() -> Answer:
         return redirect(back)
     if form.action.data == "maintenance":
         return _plan_maintenance(form, back)
-    action, ids = form.action.data, _chosen(form, back)
+    action, ids = form.action.data, _ids_to_change(form, back)
     if action in QUESTIONS and "sure" not in request.form:
         named = current_store().monitors.refs(ids=ids[:MAX_NAMED])
         return render_template(QUESTIONS[action], monitors=named, ids=ids, back=back, form=form)
@@ -107,7 +107,7 @@ def act() -> Answer:
 
 
 def _find_parent(form: BulkForm) -> str | None:
-    """Set the id of the monitor that the form names; returns a fault, or None."""
+    """Set ``parent_id`` to the id of the monitor that the form names. Return a fault, or None."""
     name = (form.parent.data or "").strip()
     refs = current_store().monitors.refs(search=name)
     ids = [ref.id for ref in refs if ref.name.casefold() == name.casefold()]
@@ -122,14 +122,14 @@ def _changed_sentence(num: int) -> str:
 
 
 def _plan_maintenance(form: BulkForm, back: str) -> Answer:
-    """Open the form of a maintenance window for the chosen monitors; for their tag, if the list is
-    filtered by one and all are chosen.
+    """Open the form of a maintenance window for the chosen monitors. If the list is filtered by a
+    tag alone and all monitors are chosen, the window is for the tag.
     """
     query = monitors.list_query(links.query_of(back))
     filters = (query.search, query.state, query.status_page_id, query.contact_id, query.location)
     if query.tag and form.everything.data and not any(filters):
         return windows.plan_for((), [query.tag])
-    return windows.plan_for(_chosen(form, back))
+    return windows.plan_for(_ids_to_change(form, back))
 
 
 def _remember_refused(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
@@ -152,8 +152,8 @@ def _faults(form: BulkForm) -> list[tuple[str, str, str]]:
     ]
 
 
-def _chosen(form: BulkForm, back: str) -> Sequence[int]:
-    """The ids to act on: what an earlier step left, all that the list found, or the ticked ones."""
+def _ids_to_change(form: BulkForm, back: str) -> Sequence[int]:
+    """The ids that an earlier step left over, all ids that the list finds, or the ticked ones."""
     if form.rest.data:
         return [id for id in map(digits, form.rest.data.split(",")) if id is not None]
     if not form.everything.data:
@@ -229,7 +229,11 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
         {"alerts": (*monitor.alerts, *_unless_named(monitor, form.contact.data))}
     ),
     "uncontact": lambda monitor, form: write(
-        {"alerts": tuple(pair for pair in monitor.alerts if not _names(pair, form.contact.data))}
+        {
+            "alerts": tuple(
+                pair for pair in monitor.alerts if not _is_contact(pair, form.contact.data)
+            )
+        }
     ),
     "recontact": lambda monitor, form: write({"alerts": (Pair(CONTACT, form.contact.data),)}),
     "place": lambda monitor, form: write(
@@ -248,10 +252,10 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
 }
 
 
-def _names(pair: Pair, contact: str) -> bool:
+def _is_contact(pair: Pair, contact: str) -> bool:
     return pair.key == CONTACT and pair.value.casefold() == contact.casefold()
 
 
 def _unless_named(monitor: Monitor, contact: str) -> list[Pair]:
-    is_named = any(_names(pair, contact) for pair in monitor.alerts)
+    is_named = any(_is_contact(pair, contact) for pair in monitor.alerts)
     return [] if is_named else [Pair(CONTACT, contact)]

@@ -25,14 +25,15 @@ NOTHING = N_("Add a channel first, then send it a test.")
 
 
 def send_typed(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
-    """Send a test alert to the rows of a form whose button was pressed; by index, what came of it.
+    """Send a test alert to the rows of a form whose button was pressed. Return the deliveries by
+    the index of the row.
 
-    A row with a fault gets none and shows the fault; those that were not asked for show none.
+    A row with a fault gets no test and shows the fault. Faults of other rows are removed.
     """
     name = parse(request.form[BUTTON])
     index = name.index if name else None
     chosen = {row.index: pair for row, pair in alerts.valid_rows() if index in (None, row.index)}
-    faulty = _forget_others(alerts, index)
+    faulty = _remove_other_faults(alerts, index)
     if not chosen:
         alerts.errors = [] if faulty else [*alerts.process_errors, _(NOTHING)][:1]
         return {}
@@ -47,7 +48,7 @@ def send_typed(alerts: PairList, monitor_id: int | None) -> Mapping[str, Deliver
     return {index: answers[pair] for index, pair in chosen.items()}
 
 
-def _forget_others(alerts: PairList, index: str | None) -> bool:
+def _remove_other_faults(alerts: PairList, index: str | None) -> bool:
     """Remove the faults of other rows, and return whether a row to test has a fault."""
     chosen = [row for row in alerts.rows if index in (None, row.index) and not row.is_blank]
     for row in alerts.rows:
@@ -58,7 +59,7 @@ def _forget_others(alerts: PairList, index: str | None) -> bool:
 
 def send_stored(monitor_id: int, index: int | None) -> Sequence[int]:
     """Send a test alert to all channels of a monitor, or to the one at ``index``, and wait a little
-    for the answers; the delivery ids.
+    for the answers. Return the ids of the deliveries.
     """
     store = current_store()
     if index is None:
@@ -70,8 +71,10 @@ def send_stored(monitor_id: int, index: int | None) -> Sequence[int]:
     return ids
 
 
-def sent_before(monitor_id: int | None) -> Sequence[Delivery]:
-    """The tests whose ids are in the page's address: of this monitor, or of no monitor."""
+def tests_in_address(monitor_id: int | None) -> Sequence[Delivery]:
+    """The test alerts whose ids are in the address. ``monitor_id``: of this monitor alone; None: of
+    no monitor.
+    """
     tests = []
     for id in map(digits, request.args.get("tried", "").split(",")[:MAX_ALERTS]):
         if id is not None:

@@ -69,12 +69,12 @@ def _query(id: int, form: FilterForm) -> ResultQuery:
         to=form.to.data,
         verdict=form.verdict.data,
         location=form.location.data if "location" in form else None,
-        per_page=_whole("per_page", PER_PAGE, PAGE_SIZES),
-        page=_whole("page", 1),
+        per_page=_number_in_query("per_page", PER_PAGE, PAGE_SIZES),
+        page=_number_in_query("page", 1),
     )
 
 
-def _whole(name: str, default: int, allowed: tuple[int, ...] = ()) -> int:
+def _number_in_query(name: str, default: int, allowed: tuple[int, ...] = ()) -> int:
     raw = request.args.get(name, "")
     if not raw:
         return default
@@ -102,7 +102,9 @@ def day(id: int, day: str) -> str:
         previous_day, next_day = start - DAY, start + DAY
     except (ValueError, OverflowError):
         raise NotFound(N_("day"), day) from None
-    query = ResultQuery(id, from_=start, to=next_day, per_page=PER_PAGE, page=_whole("page", 1))
+    query = ResultQuery(
+        id, from_=start, to=next_day, per_page=PER_PAGE, page=_number_in_query("page", 1)
+    )
     results = changes = drawn = None
     incidents = store.incidents.overlapping(start, next_day, id)
     if not servers.is_bare():
@@ -110,7 +112,7 @@ def day(id: int, day: str) -> str:
         changes = store.results.list(replace(query, changes=True, per_page=CHANGES_SHOWN, page=1))
         if start < times.now():
             figures_of_day = store.results.statistics_between(id, start, next_day)
-            drawn = statistics.draw(monitor, figures_of_day, incidents)
+            drawn = statistics.chart_context(monitor, figures_of_day, incidents)
     figures = store.results.report([id], start, next_day) if servers.is_whole() else {}
     return render_template(
         "monitors/day.html",

@@ -65,7 +65,7 @@ def show(id: int) -> Response:
         monitors=store.monitors.list(query),
         deliveries=deliveries,
         names=names_of(deliveries.items),
-        tried=channel_tests.sent_before(None),
+        tried=channel_tests.tests_in_address(None),
     )
 
 
@@ -81,7 +81,7 @@ def named() -> Response:
 
 class ContactEditing(Editing[Contact, BrowserForm]):
     collection, template, subject = "contacts", "contacts/form.html", "contact"
-    leads = ".show"
+    leads_to = ".show"
 
     def stand_in(self, id: int) -> Contact:
         return Contact(id, request.form.get("name") or _("Contact %(id)s", id=id))
@@ -94,7 +94,7 @@ class ContactEditing(Editing[Contact, BrowserForm]):
             telegram_token_set=bool(current_settings().telegram_token),
         )
 
-    def pressed(self) -> Response | None:
+    def answer_button(self) -> Response | None:
         if self.form.change_rows():
             return self.page(200)
         if channel_tests.BUTTON in request.form:
@@ -138,18 +138,18 @@ def delete(id: int) -> Answer:
 shared_channels_blueprint = guarded("shared_channels", __name__, "/contacts")
 
 
-def offer(monitor: Monitor, old_alerts: Sequence[Pair]) -> None:
-    """After a monitor is saved, offer to make a contact of new channels that other monitors have
-    too. It does nothing if the store does not answer. ``old_alerts``: of the monitor as it was.
+def offer_shared_channels(monitor: Monitor, old_alerts: Sequence[Pair]) -> None:
+    """After a monitor is saved, offer to make a contact of each new channel that other monitors
+    have too. If the store does not answer, offer nothing. ``old_alerts``: those before the change.
     """
     channels = alerts_without_contacts(monitor.alerts)
     if set(channels) - set(old_alerts):
         for shared in if_answered(lambda: current_store().contacts.shared(monitor.id), ()):
             if shared.place < len(channels) and channels[shared.place] not in old_alerts:
-                _offer(monitor, shared)
+                _flash_offer(monitor, shared)
 
 
-def _offer(monitor: Monitor, channel: SharedChannel) -> None:
+def _flash_offer(monitor: Monitor, channel: SharedChannel) -> None:
     address = url_for("shared_channels.make", monitor=monitor.id, mark=channel.mark)
     sentence = _n(
         "%(num)s monitor uses this %(channel)s.",
@@ -172,7 +172,7 @@ def channel_noun(key: str) -> str:
 
 class ContactFromChannel(Editing[Contact, BrowserForm]):
     collection, template = "contacts", "contacts/from_channel.html"
-    on_bare_servers, leads = True, "contacts.show"
+    on_bare_servers, leads_to = True, "contacts.show"
 
     def bind(self) -> BrowserForm:
         args = request.args

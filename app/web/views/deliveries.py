@@ -104,8 +104,8 @@ Undelivered = tuple[Sequence[Delivery], Mapping[int, str]]
 
 
 def failed_channels(unreached: Sequence[UnreachedIncident] = ()) -> Undelivered:
-    """The last message of each channel that was given up and has delivered nothing since, without
-    the channels in ``unreached``.
+    """For each channel whose last message was given up: this message. The channels of ``unreached``
+    are left out.
     """
     named = {_channel(message) for entry in unreached for message in entry.messages}
     return _undelivered(
@@ -220,7 +220,7 @@ def names_of(deliveries: Iterable[Delivery]) -> dict[int, str]:
 
 
 def _monitor_choices(chosen: int | None) -> list[tuple[int | str, str]]:
-    """Monitors for the filter, the chosen one among them; none when there are too many to list."""
+    """Monitors for the filter; only the chosen one if there are too many to list."""
     refs = list(current_store().monitors.refs(limit=CHOOSABLE + 1))
     if len(refs) > CHOOSABLE:
         refs = []

@@ -40,18 +40,18 @@ blueprint = guarded("home", __name__)
 OPEN_SHOWN = 50
 CHANGES_SHOWN = 12
 CHANGES_READ = 25  # a page size of the base API, which every server accepts
-DOUBTS_SHOWN, DOUBTS_ASKED = 10, 50
+ATTENTION_SHOWN, ATTENTION_READ = 10, 50
 MAX_NAMED = 2  # of the monitors on one card
 FLAPPING, FLAPPING_WITHIN = 3, timedelta(days=1)  # incidents of a monitor that share a line
 # States that are not down and still need attention.
-DOUBTFUL = (MonitorStatus.FAILING, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
+ATTENTION_STATES = (MonitorStatus.FAILING, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
 URGENT = WORST_FIRST[: WORST_FIRST.index(MonitorStatus.UNKNOWN) + 1]
 
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """A monitor went down or up, by ``status``. ``times``: for a monitor that flaps, how many
-    incidents this line stands for, since ``since``.
+    """A monitor went down or up: ``status`` is ``down`` or ``up``. For a monitor that flaps,
+    ``times`` is how many incidents this line stands for, and ``since`` when the first began.
     """
 
     at: datetime
@@ -64,8 +64,8 @@ class StatusChange:
 @dataclass(frozen=True, slots=True)
 class OpenCard:
     """Open incidents with the same cause and state, the newest first. ``cause``: their shared
-    sentence. ``behind``: the monitors that are unreachable because of them; ``named``: those of
-    them whose names were read.
+    sentence. ``behind``: how many monitors are unreachable because of them. ``named``: those of
+    these monitors whose names were read.
     """
 
     incidents: Sequence[Incident]
@@ -90,17 +90,17 @@ class OpenCard:
 
 @blueprint.get("/")
 def show() -> Response:
-    answer = _answer()
-    lately = changes(answer["open_now"])
+    context = _context()
+    recent_changes = changes(context["open_now"])
     return fragments.page(
         "home/show.html",
         "home/_live.html",
-        changes=lately,
-        last=next((change.incident for change in lately if change.status == "up"), None),
-        calm=_calm() if _is_calm(answer) else None,
+        changes=recent_changes,
+        last=next((change.incident for change in recent_changes if change.status == "up"), None),
+        calm=_calm() if _is_calm(context) else None,
         # called in the template; the fragment does not have it
         first_steps=first_steps.first_steps,
-        **answer,
+        **context,
     )
 
 
@@ -110,25 +110,25 @@ def put_away() -> Answer:
     return redirect(url_for(".show"))
 
 
-def _is_calm(answer: Mapping[str, Any]) -> bool:
+def _is_calm(context: Mapping[str, Any]) -> bool:
     """Whether there are monitors and none of them needs attention."""
-    counters = answer["counters"] or {}
+    counters = context["counters"] or {}
     return (
         sum(counters.values()) > 0
-        and not answer["open_total"]
+        and not context["open_total"]
         and not counters.get(MonitorStatus.DOWN)
     )
 
 
-def _answer() -> dict[str, Any]:
+def _context() -> dict[str, Any]:
     store = current_store()
-    counts = not servers.is_bare()  # the store is asked once, and first
+    counts = not servers.is_bare()  # first, because it raises the error of a silent server
     open_page = store.incidents.open(OPEN_SHOWN)
     open_now = open_page.items
     slow = sum(map(looks.is_degraded, open_now))
     counters = dict(store.monitors.overview()) if counts else None
     look, sentence = headline(counters, open_page.total, slow)
-    if look == "up" and cannot_write():  # then "nothing is down" is no good news
+    if look == "up" and cannot_write():  # new outages are not recorded
         look, sentence = str(MonitorStatus.UNKNOWN), _("Nothing new is known")
     return {
         "open_now": open_now,
@@ -136,7 +136,7 @@ def _answer() -> dict[str, Any]:
         "open_total": open_page.total,
         "open_slow": slow,
         "counters": counters,
-        "doubtful": _doubtful(counters or {}),
+        "needing_attention": _needing_attention(counters or {}),
         "unreached": deliveries.unreached(open_now),
         "unalerted": deliveries.unalerted(open_now),
         "look": look,
@@ -145,7 +145,7 @@ def _answer() -> dict[str, Any]:
 
 
 def _cards(open_now: Sequence[Incident]) -> Sequence[OpenCard]:
-    """Each incident in one card, in the order of the first of each."""
+    """The incidents on cards, in the order of the first incident of each card."""
     shared: dict[Any, list[Incident]] = {}
     for incident in open_now:
         cause = shared_cause(incident) or incident.id
@@ -169,29 +169,29 @@ def _card(cause: Any, incidents: Sequence[Incident], names: Mapping[int, Monitor
     )
 
 
-def _doubtful(counters: Mapping[str, int]) -> Sequence[Monitor]:
-    """The first monitors in each state of ``DOUBTFUL``."""
-    states = [state for state in DOUBTFUL if counters.get(state)]
+def _needing_attention(counters: Mapping[str, int]) -> Sequence[Monitor]:
+    """The first monitors in each state of ``ATTENTION_STATES``."""
+    states = [state for state in ATTENTION_STATES if counters.get(state)]
     query = MonitorQuery(
-        sort_by=MonitorSortBy.STATE, sort=Sort.DESC, per_page=DOUBTS_SHOWN, uptime=(),
+        sort_by=MonitorSortBy.STATE, sort=Sort.DESC, per_page=ATTENTION_SHOWN, uptime=(),
         counts=counters, status_only=True,
     )  # fmt: skip
     queries = [replace(query, state=state) for state in states]
     urgent = sum(counters.get(state, 0) for state in URGENT)
-    if len(states) > 1 and urgent <= DOUBTS_ASKED:
-        # One list has all of them: in the order of states, they come first.
-        queries = [replace(query, per_page=DOUBTS_ASKED if servers.servers() else urgent)]
+    if len(states) > 1 and urgent <= ATTENTION_READ:
+        # One list has the monitors of all these states, because urgent states come first in it.
+        queries = [replace(query, per_page=ATTENTION_READ if servers.servers() else urgent)]
     by_state: dict[str, list[Monitor]] = {state: [] for state in states}
     for query in queries:
         for monitor in current_store().monitors.list(query).items:
             if monitor.status in by_state:
                 by_state[monitor.status].append(monitor)
-    return [monitor for monitors in by_state.values() for monitor in monitors[:DOUBTS_SHOWN]]
+    return [monitor for monitors in by_state.values() for monitor in monitors[:ATTENTION_SHOWN]]
 
 
 def headline(counters: Mapping[str, int] | None, open_: int, slow: int = 0) -> tuple[str, str]:
-    """The answer in a few words, behind its shape and tone. Without counters incidents must do.
-    ``slow``: how many of the open incidents are degraded.
+    """The look and the headline: whether anything is down. Without counters, only incidents decide.
+    ``open_``: how many incidents are open; ``slow``: how many of them are degraded.
     """
     look, number = "down" if open_ > slow else "degraded", f"{open_:,}"
     incidents = _n("%(num)s incident open", "%(num)s incidents open", open_, num=number)
@@ -235,8 +235,8 @@ def changes(open_now: Sequence[Incident]) -> list[StatusChange]:
 
 
 def _folded(changes: Sequence[StatusChange]) -> Iterator[StatusChange]:
-    """One line for a monitor that flaps, in the place of its newest change, in place of all of its
-    changes within a day before that.
+    """The changes, with one line for a monitor that flaps: its newest change stands for all of its
+    changes in the day before.
     """
     by_monitor: dict[int, list[StatusChange]] = defaultdict(list)
     for change in changes:
@@ -270,7 +270,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """``more``: how many monitors have no strip."""
+    """The parts of home if nothing is down. ``more``: how many monitors have no strip."""
 
     rows: Sequence[monitor_rows.MonitorListRow]
     more: int

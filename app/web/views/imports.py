@@ -1,5 +1,6 @@
-"""Add many monitors: lines, a CSV file or another tool's export. First a preview, which stores
-nothing; then the chosen ones are created step by step; then a page says what became of each.
+"""Add many monitors, from lines, a CSV file or another tool's export. First comes a preview, which
+stores nothing. The chosen monitors are then created in steps, and a page lists those that could not
+be created.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ MAX_ROWS = 500  # on one preview
 MAX_SEALED = 3_000_000  # characters: the next request must fit into a form
 PLAN, REFUSED = "import", "import refused"  # the purposes of the two sealed texts
 REMEMBERED = "import"
-LEFT_OUT = "none"  # in place of a channel: the contact is not created
+LEFT_OUT = "none"  # the choice in place of a channel with which the contact is not created
 TOO_LARGE = N_(
     "This is too much for one preview. Split it, or import it on the server with the command:"
     " wakeful import FILE"
@@ -64,7 +65,9 @@ def start() -> Answer:
 
 
 def _form(lines: str | None = None) -> ImportForm:
-    """The form. ``lines``: the typed lines, for the form below a preview that is shown again."""
+    """The form. ``lines``: the typed lines, for the form below a preview that is shown again;
+    the sent form then has no fields of it.
+    """
     missing = {"tags": servers.is_bare(), "contacts": not servers.is_whole()}
     without = [name for name, is_missing in missing.items() if is_missing]
     is_empty = request.method in SAFE_METHODS or lines is not None
@@ -125,8 +128,8 @@ def _plan(form: ImportForm, reading: Reading) -> ImportPlan:
 def _missing_contacts(
     candidates: Sequence[Candidate], of_file: Mapping[str, Sequence[Pair]]
 ) -> Sequence[str]:
-    """The contacts that entries name and that do not exist, each once, as it is spelt first. They
-    are created with the monitors, once somebody has said how to reach them.
+    """The contacts that entries name and that do not exist yet, each once, as it is spelt first.
+    They are created with the monitors if the person chooses channels for them.
     """
     if not servers.is_whole():
         return ()
@@ -145,7 +148,9 @@ def _is_name(name: str) -> bool:
 
 
 def _respelt(candidate: Candidate, spelt: Mapping[str, str | None]) -> Candidate:
-    """The candidate with these names for its contacts, by their folded ones; None: without it."""
+    """The candidate with its contacts spelt as in ``spelt``, whose keys are folded names; a contact
+    with the value None is removed.
+    """
     alerts = [
         pair if pair.key != CONTACT else Pair(CONTACT, name)
         for pair in candidate.fields.get("alerts", ())
@@ -157,7 +162,7 @@ def _respelt(candidate: Candidate, spelt: Mapping[str, str | None]) -> Candidate
 
 
 def _preview(form: ImportForm, plan: ImportPlan, **more: Any) -> str:
-    """The page with the preview. ``more``: the choices made on it already, and their faults."""
+    """The page with the preview. ``more``: the choices that were sent from it, and their faults."""
     importer = _importer(plan)
     rows = importer.dry_run(plan.candidates)
     sealed_plan = plan.sealed()
@@ -181,19 +186,21 @@ def _preview(form: ImportForm, plan: ImportPlan, **more: Any) -> str:
         "LEFT_OUT": LEFT_OUT,
         "refused": _refused(rows),
         "alert_nobody": partial(alert_nobody, contacts=servers.is_whole()),
-        "looked_at": _compared(importer) if servers.servers() else 0,
+        "compared": _partly_compared(importer) if servers.servers() else 0,
     }
     return render_template("imports/preview.html", **shown | more)
 
 
 def _preview_again(plan: ImportPlan, faults: Mapping[str, str]) -> tuple[str, int]:
-    ticked = _chosen(len(plan.candidates))
+    ticked = _indexes_to_create(len(plan.candidates))
     page = _preview(_form(plan.lines), plan, ticked=ticked, typed=request.form, faults=faults)
     return page, 422 if faults else 200
 
 
 def _refused(rows: Sequence[ImportRow]) -> Mapping[str, int]:
-    """One refusal of each network that URLs name, and how many entries it is about."""
+    """A refusal for each network that the URLs of new monitors are in and that checks may not
+    reach, and how many entries it concerns.
+    """
     refusals: dict[IpNetwork, tuple[str, int]] = {}
     for row in rows:
         refusal = allowing.refusal_of(row.validated.url) if row.is_new else None
@@ -203,9 +210,9 @@ def _refused(rows: Sequence[ImportRow]) -> Mapping[str, int]:
     return dict(refusals.values())
 
 
-def _compared(importer: Importer) -> int:
-    """The number of compared monitors of a remote server, whose store reads only some names; 0 if
-    that was all of them.
+def _partly_compared(importer: Importer) -> int:
+    """The number of monitors that were compared with the entries, if the remote server has more
+    than these; otherwise 0.
     """
     size = PAGE_SIZES[-1]
     page = importer.compared // size + 1
@@ -226,7 +233,7 @@ class ImportPlan:
 
     candidates: Sequence[Candidate]
     shared: ImportDefaults
-    contacts: Mapping[str, Sequence[Pair]]  # without channels: nobody has said how to reach it yet
+    contacts: Mapping[str, Sequence[Pair]]  # new ones with their channels, if these are known yet
     source: str = ""
     remarks: Sequence[str] = ()
     more: int = 0  # entries that do not fit on the page
@@ -234,13 +241,13 @@ class ImportPlan:
 
     @property
     def to_reach(self) -> Sequence[str]:
-        """The contacts that are to be created and have no channel yet."""
+        """The new contacts that have no channel yet."""
         return [name for name, rows in self.contacts.items() if not rows]
 
     def sealed(self) -> str:
         return tokens.seal(
             {
-                "who": _who(),
+                "who": _person_and_server(),
                 "candidates": [record_of(candidate) for candidate in self.candidates],
                 "interval": self.shared.interval,
                 "tags": list(self.shared.tags),
@@ -257,7 +264,7 @@ class ImportPlan:
     @staticmethod
     def opened(text: str) -> ImportPlan:
         content = tokens.unseal(text, PLAN)
-        if content["who"] != _who():
+        if content["who"] != _person_and_server():
             raise Denied(tokens.PAGE_TOO_OLD)
         tags, names = tuple(content["tags"]), tuple(content["contacts"])
         shared = ImportDefaults(content["interval"], tags, names)
@@ -267,18 +274,18 @@ class ImportPlan:
         return ImportPlan(candidates, shared, contacts, *content["page"])
 
 
-def _who() -> list[Any]:
-    """The person, and the server: a preview of one is not created on another."""
+def _person_and_server() -> list[Any]:
+    """The person and the server that a preview is for. It is refused for another of them."""
     return [current_user.person.id, getattr(current_store(), "name", None)]
 
 
-def _reached(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
-    """The plan with the channels that were typed for its new contacts, each once for all of its
-    entries; and what is wrong with them, by contact. What no chosen entry names is left out.
+def _with_typed_channels(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
+    """The plan with the channels that were typed for its new contacts, without the new contacts
+    that no chosen entry names; and the faults of the channels, by contact.
     """
     chosen = {
         pair.value
-        for index in _chosen(len(plan.candidates))
+        for index in _indexes_to_create(len(plan.candidates))
         for pair in plan.candidates[index].fields.get("alerts", ())
     }
     contacts, faults = dict(plan.contacts), {}
@@ -304,9 +311,9 @@ def _reached(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
     return replace(plan, candidates=candidates, contacts=contacts), {}
 
 
-def _alerted(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
-    """The plan with the contact that was chosen for the entries that alert nobody, and the
-    faults of this contact, without a name.
+def _with_chosen_contact(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
+    """The plan with the contact that was chosen or typed for all entries that alert nobody; and the
+    fault of this contact, under the name "".
     """
     name, address = (request.form.get(f"silent_{end}", "").strip() for end in ("contact", "email"))
     contacts = dict(plan.contacts)
@@ -329,21 +336,23 @@ def _alerted(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
 
 @blueprint.post("/create")
 def create() -> tuple[str, int, dict[str, str]]:
-    """Create monitors for a while. The answer says where it leads: a reload starts nothing."""
+    """Create monitors for a second. The answer has a ``Location``, so that a reload creates nothing
+    (``frame/repeated``).
+    """
     text = request.form.get("sealed", "")
     plan = ImportPlan.opened(text)
-    if "preview" in request.form:  # a network was allowed on it
+    if "preview" in request.form:  # a network was allowed on the preview
         return *_preview_again(plan, {}), {}
     if "rest" not in request.form:
-        plan, faults = _reached(plan)
+        plan, faults = _with_typed_channels(plan)
         if not faults:
-            plan, faults = _alerted(plan)
+            plan, faults = _with_chosen_contact(plan)
         if faults:
             return *_preview_again(plan, faults), {}
         text = plan.sealed()
     importer = _importer(plan)
-    problems = _problems_before(len(plan.candidates))
-    chosen = _chosen(len(plan.candidates))
+    problems = _earlier_problems(len(plan.candidates))
+    chosen = _indexes_to_create(len(plan.candidates))
     unsure, back = request.form.get("unsure", ""), url_for("monitors.index")
 
     def act(index: int) -> bool:
@@ -376,15 +385,15 @@ def create() -> tuple[str, int, dict[str, str]]:
     return page, 200, {"Location": back}
 
 
-def _chosen(count: int) -> list[int]:
-    """The indexes of the ticked candidates, or of those that an earlier step left."""
+def _indexes_to_create(count: int) -> list[int]:
+    """The indexes of the ticked candidates, or of those that the earlier steps did not create."""
     remaining = request.form.get("rest")
     texts = request.form.getlist("pick") if remaining is None else remaining.split(",")
     indexes = {index for text in texts if (index := digits(text)) is not None and index < count}
     return sorted(indexes)
 
 
-def _problems_before(count: int) -> dict[int, str]:
+def _earlier_problems(count: int) -> dict[int, str]:
     text = request.form.get("refused")
     problems = tokens.unseal(text, REFUSED) if text else []
     return {index: why for index, why in problems if index < count}

@@ -161,7 +161,7 @@ class IncidentReporting(Editing[Incident, BrowserForm]):
         self.form.monitor_id.add_fault(str(fault))
         return self.page(409, already=fault.details.get("open_incident_id"))
 
-    def done(self, record: Incident) -> Response:
+    def finish(self, record: Incident) -> Response:
         flash(_("Incident reported."), "success")
         return redirect(url_for(".show", id=record.id))
 
@@ -181,7 +181,7 @@ class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
         " new incident opens. This cannot be undone."
     )
     deleted = N_("Incident deleted.")
-    on_bare_servers, is_read, leads, conflict_field = True, True, ".show", "ended_at"
+    on_bare_servers, is_read, leads_to, conflict_field = True, True, ".show", "ended_at"
 
     def stand_in(self, id: int) -> Incident:
         self.is_read = False
@@ -217,7 +217,7 @@ def acknowledge(id: int) -> Response:
 
 @blueprint.post("/acknowledge")
 def acknowledge_all() -> Response:
-    """The incidents of one card of home."""
+    """Acknowledge the incidents of one card on the home page."""
     form = browser(AcknowledgeAllForm)()
     if form.validate():
         answers = current_store().incidents.acknowledge(form.ids.data, by=_author())
@@ -289,7 +289,7 @@ def comment(id: int) -> Answer:
 
 
 def _comment(incident: Incident, text: str) -> None:
-    """Add to the comments; who writes at the same moment is not written over."""
+    """Add to the comments. If somebody else adds one at the same moment, both are kept."""
     store = current_store()
     for tries_left in reversed(range(COMMENT_TRIES)):
         comment = comments.add(incident.comment, text, _author(), store.now())

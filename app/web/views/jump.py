@@ -1,5 +1,5 @@
-"""Ctrl-K: go to a page, monitor, incident or tag by a few letters, or do something at once. Without
-a script, a page.
+"""Ctrl-K: go to a page, monitor, incident, place or tag by a few letters, or act on a monitor at
+once. Without JavaScript, it is a page.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ def show() -> str:
 
 
 def _hits(query: str) -> list[Hit]:
-    """The most probable hit comes first, because Enter takes it. An action comes first only if its
-    name was typed too; viewers get none.
+    """The most probable hit comes first, because Enter takes it. An action comes first only if the
+    name of its monitor was typed too; viewers get no actions.
     """
     if not query:
         return pages_named(query)
     ask, acts = _Questions(), current_user.may_edit
     monitors = ask(lambda: _monitors(query))
-    hits = ask(lambda: actions_of(query, named=True)) if acts else []
+    hits = ask(lambda: matching_actions(query, named=True)) if acts else []
     hits += pages_named(query) + [_monitor(monitor) for monitor in monitors] + pages_called(query)
-    if len(query) >= SHORTEST:
+    if len(query) >= MIN_LETTERS:
         if acts:
-            hits += ask(lambda: actions_on(monitors[0].id) if monitors else [])
-            hits += ask(lambda: actions_of(query, named=False))
+            hits += ask(lambda: actions_of_monitor(monitors[0].id) if monitors else [])
+            hits += ask(lambda: matching_actions(query, named=False))
         hits += ask(lambda: _locations(query))
         hits += ask(lambda: _tags(query)) + ask(lambda: _incidents(query))
     # Last: "ack" is in "Backup", but means "Acknowledge".
@@ -73,8 +73,8 @@ T = TypeVar("T")
 
 
 class _Questions:
-    """Questions to the store. Once it has not answered, it is not asked again: the pages alone
-    still help, and each question would wait.
+    """Questions to the store. After one that fails, no other is asked: each would wait for the
+    store, and hits among the pages are useful alone.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class _Questions:
             return question()
         except WakefulError:
             self._silent = True
-            servers.no_answer()
+            servers.assume_bare()
             return []
 
 
@@ -97,7 +97,9 @@ def _monitors(query: str) -> list[MonitorRef]:
 
 
 def _distance(name: str, query: str) -> int:
-    """The rank of a hit, by how much of the query the name has: 0 if it begins with the query."""
+    """How well a name matches the query: 0 if it begins with the query, 1 if it contains all of
+    its words, otherwise 2.
+    """
     name, query = name.casefold(), query.casefold()
     if name.startswith(query):
         return 0
@@ -109,7 +111,7 @@ def _monitor(monitor: MonitorRef) -> Hit:
 
 
 def _locations(query: str) -> list[Hit]:
-    """Places that checks run from; for people who may not edit one, the list of all."""
+    """Places that checks run from. The hits of people who may not edit places lead to the list."""
     wanted = query.casefold()
     names = {name for name, title in titles().items() if wanted in f"{name}\n{title}".casefold()}
     if not names:
@@ -139,7 +141,7 @@ def _when(incident: Incident) -> str:
 
 
 def _incidents(query: str) -> list[Hit]:
-    """The newest, by monitor; those of every monitor are a page."""
+    """The newest incidents of the monitors that the query finds."""
     incident_query = IncidentQuery(search=query, brief=True)
     no_cause = _("No cause given")
     return [
@@ -155,8 +157,8 @@ def _incidents(query: str) -> list[Hit]:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One line of the list. ``posts``: it changes something, so it is a button that sends a form
-    to ``href``, never a link.
+    """One line of the list. ``posts``: it is a button that sends a form to ``href``, because it
+    changes something; otherwise it is a link.
     """
 
     name: str
@@ -168,8 +170,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class JumpPage:
-    """``also``: what people call it. ``needs``: how much the store must have for it. ``names``: of
-    what is behind it, the same in every language.
+    """``also``: other words that people search it by. ``needs``: how much of Wakeful the store must
+    have. ``names``: names of services on the page, which are the same in every language.
     """
 
     name: str
@@ -236,13 +238,13 @@ PAGES = (
 
 
 def pages_named(query: str) -> list[Hit]:
-    """The pages with ``query`` at the start of a word of their names; all, for an empty one."""
+    """The pages with ``query`` at the start of a word of their names; for an empty one, all."""
     return [_page_hit(entry) for entry in _permitted() if _is_named(query.casefold(), entry)]
 
 
 def pages_called(query: str) -> list[Hit]:
-    """The pages with every word of ``query`` at the start of another word for them; none that
-    ``pages_named`` finds.
+    """The pages for which every word of ``query`` begins one of their names or other words, without
+    those that ``pages_named`` finds.
     """
     wanted = query.casefold()
     words = wanted.split()
@@ -284,8 +286,8 @@ def _page_hit(entry: JumpPage) -> Hit:
     return Hit(_(entry.name), _("Page"), url_for(entry.endpoint), "right")
 
 
-MAX_HITS = 5  # of the actions of one verb
-SHORTEST = 2  # letters that are enough to recognise a verb
+MAX_HITS = 5  # of one action, on different monitors
+MIN_LETTERS = 2  # letters that are enough to recognise a verb
 # The actions on a monitor: sentence, endpoint and icon.
 PAUSE = N_("Pause %(name)s"), "monitors.pause", "pause"
 RESUME = N_("Resume %(name)s"), "monitors.resume", "play"
@@ -303,18 +305,22 @@ VERBS = {
 }
 
 
-def actions_of(query: str, *, named: bool) -> list[Hit]:
-    """The actions of a query that has a verb and a name, or that is a verb alone."""
+def matching_actions(query: str, *, named: bool) -> list[Hit]:
+    """The hits of the actions that the query names. ``named``: those of a verb with the name of a
+    monitor; otherwise those of a verb alone.
+    """
     return [
         hit
-        for action, target in _read(query)
+        for action, target in _actions_named_in(query)
         if bool(target) == named
-        for hit in _actions_on(action, target)
+        for hit in _action_hits(action, target)
     ]
 
 
-def _read(query: str) -> list[tuple[MonitorAction, str]]:
-    """The actions whose verb the first or the last word begins, each with the other words."""
+def _actions_named_in(query: str) -> list[tuple[MonitorAction, str]]:
+    """The actions whose verb begins with the first or the last word of the query, each with the
+    other words.
+    """
     words = query.casefold().split()
     if not words:
         return []
@@ -322,30 +328,36 @@ def _read(query: str) -> list[tuple[MonitorAction, str]]:
         (action, " ".join(word for word in rest if word != "now"))
         for word, rest in ((words[0], words[1:]), (words[-1], words[:-1]))
         for verbs, action in VERBS.items()
-        if len(word) >= SHORTEST and any(start.startswith(word) for start in _(verbs).split())
+        if len(word) >= MIN_LETTERS and any(start.startswith(word) for start in _(verbs).split())
     ]
 
 
-def _actions_on(action: MonitorAction, target: str) -> list[Hit]:
-    """The action on each of the monitors that ``target`` names, or on any."""
+def _action_hits(action: MonitorAction, target: str) -> list[Hit]:
+    """Hits of an action on the monitors that ``target`` names; on any monitors, if it is empty."""
     if action is ACKNOWLEDGE:
-        return [_acknowledge_hit(incident) for incident in _waiting(target)]
+        return [_acknowledge_hit(incident) for incident in _unacknowledged(target)]
     if action is SILENCE and not target:
         return []
     state = "paused" if action is RESUME and not servers.is_bare() else None
-    able = [monitor for monitor in _monitors_called(target, state) if action in _possible(monitor)]
+    able = [
+        monitor
+        for monitor in _monitors_called(target, state)
+        if action in _possible_actions(monitor)
+    ]
     return [_action_hit(action, monitor) for monitor in able[:MAX_HITS]]
 
 
-def actions_on(id: int) -> list[Hit]:
+def actions_of_monitor(id: int) -> list[Hit]:
     """The actions on one monitor."""
     monitor = current_store().monitors.get(id)
-    incidents = [incident for incident in _waiting(monitor.name) if incident.monitor_id == id]
-    actions = [_action_hit(action, monitor) for action in _possible(monitor)]
+    incidents = [
+        incident for incident in _unacknowledged(monitor.name) if incident.monitor_id == id
+    ]
+    actions = [_action_hit(action, monitor) for action in _possible_actions(monitor)]
     return [*map(_acknowledge_hit, incidents), *actions]
 
 
-def _possible(monitor: Monitor) -> Iterator[MonitorAction]:
+def _possible_actions(monitor: Monitor) -> Iterator[MonitorAction]:
     if not servers.is_bare():
         yield CHECK
     if not monitor.paused:
@@ -357,8 +369,8 @@ def _possible(monitor: Monitor) -> Iterator[MonitorAction]:
 
 
 def _monitors_called(target: str, state: str | None) -> Sequence[Monitor]:
-    """Monitors by name; those whose names begin with ``target`` come first, and those whose URL
-    alone has its words are left out if there are others.
+    """The monitors that ``target`` finds; those whose names begin with it come first. If it finds
+    some by name, those that it finds only by URL or tag are left out.
     """
     query = MonitorQuery(
         search=target or None, search_by=MonitorSearchBy.ANY, state=state,
@@ -378,12 +390,14 @@ def _action_hit(action: MonitorAction, monitor: Monitor) -> Hit:
     return Hit(_(words, name=monitor.name), _("Action"), address, sign, posts)
 
 
-def _waiting(target: str) -> Sequence[Incident]:
+def _unacknowledged(target: str) -> Sequence[Incident]:
     """Incidents that nobody has acknowledged."""
     query = IncidentQuery(search=target or None, status=IncidentStatus.UNRESOLVED, brief=True)
     incidents = current_store().incidents.list(query).items
-    waiting = [incident for incident in incidents if incident.status == IncidentStatus.UNRESOLVED]
-    return waiting[:MAX_HITS]
+    unacknowledged = [
+        incident for incident in incidents if incident.status == IncidentStatus.UNRESOLVED
+    ]
+    return unacknowledged[:MAX_HITS]
 
 
 def _acknowledge_hit(incident: Incident) -> Hit:

@@ -49,7 +49,7 @@ class KeyMaking(Editing[tuple[ApiKey, str], KeyForm]):
             own_secret=form.own_secret.data or None,
         )
 
-    def done(self, record: tuple[ApiKey, str]) -> Response:
+    def finish(self, record: tuple[ApiKey, str]) -> Response:
         key, secret = record
         return shown_once("keys/made.html", url_for(".index"), key=key, secret=secret)
 

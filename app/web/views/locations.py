@@ -86,13 +86,17 @@ class LocationEditing(Editing[Place, BrowserForm]):
         becomes_agent = old is not None and Carrier.AGENT == place.carrier != old.carrier
         return self.records.new_token(place.id) if becomes_agent else place
 
-    def done(self, record: Place) -> Response:
-        return _started(record, url_for(".index")) if record.token else super().done(record)
+    def finish(self, record: Place) -> Response:
+        return (
+            _show_agent_command(record, url_for(".index"))
+            if record.token
+            else super().finish(record)
+        )
 
     def name_of(self, record: Place) -> str:
         return record.title
 
-    def next(self, record: Place) -> str:
+    def next_address(self, record: Place) -> str:
         """The page to show next: the commands that start the place, if its carrier is new."""
         is_new = self.record is None or self.record.carrier != record.carrier
         if record.carrier == Carrier.QUEUE and is_new:
@@ -127,14 +131,13 @@ def token(id: int) -> Answer:
     """A new token for an agent."""
     place = current_store().locations.get(id)
     if DeleteForm().validate_on_submit():
-        # Sent again, as by a reload, it would end the token that was just copied.
-        return _started(current_store().locations.new_token(id), url_for(".edit", id=id))
+        return _show_agent_command(current_store().locations.new_token(id), url_for(".edit", id=id))
     return render_template("locations/token.html", place=place, secrets=_secrets_of(place))
 
 
 def _secrets_of(place: Place | None) -> Sequence[tuple[Monitor, str]] | None:
-    """The monitors whose stored secrets an agent gets, the first hundred of its place, each with
-    the names of these secrets; None for a place without an agent.
+    """The monitors whose stored secrets the agent of a place gets, among the first hundred of the
+    place, each with the names of the secrets; None for a place without an agent.
     """
     if place is None or place.carrier != Carrier.AGENT:
         return None
@@ -146,14 +149,14 @@ def _secrets_of(place: Place | None) -> Sequence[tuple[Monitor, str]] | None:
     return [(monitor, words) for monitor, words in named if words]
 
 
-def _started(place: Place, back: str) -> Response:
+def _show_agent_command(place: Place, back: str) -> Response:
     """The commands that start the agent, with its token."""
     command = _agent_command(str(place.token))
     return shown_once("locations/started.html", back, place=place, command=command)
 
 
 def _agent_command(token: str) -> str:
-    """With the address of the server that the place is of."""
+    """The command that starts an agent, with the address of the server that has the place."""
     remotes = servers.servers()
     address = links.absolute("") if remotes is None else str(remotes.chosen.address)
     server = f"WAKEFUL_SERVER={shlex.quote(address)}"
@@ -178,8 +181,8 @@ def delete(id: int) -> Answer:
 
 
 def _in_use(place: Place) -> tuple[str, Sequence[MonitorRef]]:
-    """Why a place cannot be deleted, and the first of the monitors that use it. Read before the
-    person is asked, and types a password for it.
+    """Why a place cannot be deleted, and the first monitors that use it; empty if it can. It is
+    read before the person is asked for a password.
     """
     if place.name == DEFAULT_PLACE:
         return _(base.DEFAULT_STAYS), ()

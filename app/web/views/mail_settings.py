@@ -88,5 +88,5 @@ def _stored() -> Server | None:
     url = smtp_url(current_settings())
     try:
         return None if url is None else parse(url)
-    except ValueError:  # a damaged URL in the environment; each attempt to send says why
+    except ValueError:  # an invalid URL in the environment; each attempt to send says why
         return None

@@ -19,7 +19,7 @@ blueprint = guarded("markers", __name__, "/markers")
 
 
 class MarkerAdding(Editing[Marker, BrowserForm]):
-    """The form stands above the list."""
+    """The form, and the list below it."""
 
     by_tag = "tags"
     collection, template, subject = "markers", "markers/index.html", "marker"

@@ -60,7 +60,7 @@ blueprint = guarded("monitors", __name__, "/monitors")
 
 # Parameters of the list that are ours, not the base API's.
 OWN_FILTERS = ("state", "tag", "location")
-REFUSED_BULK = "bulk"  # in the session: the bar below the list as it was sent when it was refused
+REFUSED_BULK = "bulk"  # the key in the session of the bar below the list, as it was refused
 DEFAULT_INTERVAL = 60
 DEPENDS_ON, FIND = "depends_on", "find_parents"  # the field, and the button that searches for it
 PREVIEW = "preview"  # the button that asks how often it would have alerted because it is slow
@@ -77,7 +77,7 @@ FIRST_DIRECTION = {
     MonitorSortBy.RESPONSE_TIME: Sort.DESC,
 }
 FIRST_ON_BARE = {MonitorSortBy.NAME: Sort.ASC}
-# Values that a new form starts with. ``_starts_with`` adds the zone and the contacts.
+# Values that a new form starts with. ``_first_values`` adds the zone and the contacts.
 STARTS_WITH = {
     "interval": DEFAULT_INTERVAL,
     "ssl_alert_days": DEFAULT_SSL_ALERT_DAYS,
@@ -114,8 +114,8 @@ def index() -> Response:
 
 
 def chips(query: MonitorQuery) -> Sequence[tuple[str, int]]:
-    """The tags of the monitors that the other filters find, each with its number, the most first,
-    behind the chosen one.
+    """The tags of the monitors that the other filters find, each with its count: the chosen tag
+    first, then the most frequent ones.
     """
     if servers.is_bare():
         return ()
@@ -143,8 +143,8 @@ def bulk_form(**kwargs: Any) -> BulkForm:
 
 
 def list_query(args: links.Args | None = None) -> MonitorQuery:
-    """The list's parameters from the address, or from ``args``: the worst first, unless they or
-    what was chosen before say otherwise. Raises Invalid for one that is misspelt.
+    """The query of the list, from the address or ``args``, then the person's last choices. Without
+    an order in them, the worst monitors come first. Raises Invalid for a misspelt parameter.
     """
     without = OWN_FILTERS if servers.is_bare() else ()
     pairs = links.pairs(*without, args=args)
@@ -174,22 +174,21 @@ def reach() -> str:
 @blueprint.get("/<int:id>")
 def show(id: int) -> Response:
     monitor = current_store().monitors.get(id)
-    shown = statistics.context_of(monitor)
     return fragments.page(
         "monitors/show.html",
         "monitors/_shown.html",
         monitor=monitor,
-        tried=channel_tests.sent_before(id),
-        chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
-        expiries=monitor_rows,
-        ways_to_call=calling.ways,
-        # Called where they are shown, as ``chain_of`` is.
+        tried=channel_tests.tests_in_address(id),
+        # These are called where they are shown: not every page or part shows them.
+        chain_of=statistics.certificate_chain,
         parents_of=lambda of: current_store().monitors.refs(ids=of.depends_on),
         children_of=current_store().monitors.children,
         windows_of=planned.for_monitor,
+        call_commands=calling.commands_of,
+        expiries=monitor_rows,
         missing=_labels(monitor.missing),
         misread=_labels(monitor.misread),
-        **shown,
+        **statistics.context_of(monitor),
     )
 
 
@@ -201,7 +200,7 @@ def _labels(names: Collection[str]) -> list[str]:
 
 class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
     collection, template, subject = "monitors", "monitors/form.html", "monitor"
-    leads, on_bare_servers, clone = ".show", True, False
+    leads_to, on_bare_servers, clone = ".show", True, False
     delete_button = N_("Delete this monitor")
     deletion = N_(
         "This also deletes its incidents, results and pending alerts. This cannot be undone. To"
@@ -224,18 +223,18 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
             form.url.data, form.name.data = url, name_of(url)
         if request.method == "GET" and self.record is not None and self.clone:
             form.name.data = _("%(name)s (copy)", name=self.record.name)[: form.name.limit]
-            if "slug" in form:  # two with one slug are called by neither
+            if "slug" in form:  # if two heartbeats have one slug, a ping by slug reaches neither
                 form.slug.data = None
         return form
 
-    def unread(self, fault: WakefulError) -> Response:
+    def answer_unread(self, fault: WakefulError) -> Response:
         if request.headers.get(fragments.HEADER) == "test":
-            return self.outcome(faults=[], failure=str(fault))
-        return super().unread(fault)
+            return self.outcome_part(faults=[], failure=str(fault))
+        return super().answer_unread(fault)
 
-    def pressed(self) -> Response | None:
-        """A row is added or removed, parents are looked for, an offered assertion is chosen, or a
-        test or a preview is asked for.
+    def answer_button(self) -> Response | None:
+        """The buttons add or remove a row, find parents, add an offered assertion, send test
+        alerts, preview slow alerts, or check what is typed.
         """
         if self.form.change_rows() or (FIND in request.form and DEPENDS_ON in self.form):
             return self.page(200)
@@ -253,8 +252,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         return self.page(200, twins=twins) if twins else None
 
     def _twins(self) -> Sequence[MonitorRef]:
-        """Other monitors that check the URL already, unless the person has seen that, or the
-        monitor that is edited or cloned has this URL too.
+        """Other monitors that check the same URL. None if the person has seen them already, or if
+        the monitor that is edited or cloned has this URL too.
         """
         url = self.form.url.data or ""
         if is_heartbeat(url):
@@ -276,10 +275,10 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
             notice += " " + _("https:// was put before its address. Edit it if that is wrong.")
         return notice
 
-    def done(self, record: Monitor) -> Response:
-        response = super().done(record)
+    def finish(self, record: Monitor) -> Response:
+        response = super().finish(record)
         old_alerts = self.record.alerts if self.record is not None and not self.clone else ()
-        contacts.offer(record, old_alerts)
+        contacts.offer_shared_channels(record, old_alerts)
         return response
 
     def context(self) -> dict[str, Any]:
@@ -323,24 +322,24 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
             try:
                 shown["twins"] = self._twins()
                 outcome = current_store().checks.run_unsaved(check.fields(), secrets_from=self.id)
-                shown |= self._of_outcome(outcome)
+                shown |= self._outcome_context(outcome)
             except WakefulError as fault:
                 shown["failure"] = str(fault)
         else:
             _show_faults(form, check)
         shown["kind"] = kind_of(check.url.data or "")
         if request.headers.get(fragments.HEADER) == "test":
-            return self.outcome(faults=check.error_summary(), **shown)
+            return self.outcome_part(faults=check.error_summary(), **shown)
         return self.page(200 if valid else 422, tested=True, **shown)
 
-    def _of_outcome(self, outcome: Outcome) -> dict[str, Any]:
+    def _outcome_context(self, outcome: Outcome) -> dict[str, Any]:
         form, left_out = self.form, None
         if LOCATIONS in form:
-            left_out = checked.left_out(outcome.result, form.locations.data or ())
+            left_out = checked.unchecked_places(outcome.result, form.locations.data or ())
         offers = checked.offers(outcome) if "assertions" in form else {}
         return {"outcome": outcome, "offers": offers, "left_out": left_out}
 
-    def outcome(self, **shown: Any) -> Response:
+    def outcome_part(self, **shown: Any) -> Response:
         page = render_template("monitors/_test.html", form=self.form, tested=True, **shown)
         return Response(page, mimetype="text/html")
 
@@ -364,14 +363,14 @@ MonitorCloning.register(blueprint, clone="/<int:id>/clone")
 
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
-    data = None if record else _starts_with()
+    data = None if record else _first_values()
     form = BrowserMonitorForm(record=record, clone=clone, data=data, **_form_context())
     if servers.extent() == Extent.BARE:
         form.leave_out_auto()
     return form
 
 
-def _starts_with() -> dict[str, Any]:
+def _first_values() -> dict[str, Any]:
     contacts = current_store().contacts.defaults() if request.method in SAFE_METHODS else ()
     return STARTS_WITH | {"quiet_zone": times.zone().key, CONTACTS: tuple(contacts)}
 
@@ -390,8 +389,8 @@ def _form_context() -> dict[str, Any]:
 
 
 def _places() -> Mapping[str, str]:
-    """The places to choose from; none if the server has stopped since the form was opened, so that
-    the typed fields are not lost.
+    """The places to choose from; none for a sent form if the server does not answer now: the typed
+    fields must not be lost.
     """
     try:
         return current_store().monitors.locations()
@@ -402,8 +401,8 @@ def _places() -> Mapping[str, str]:
 
 
 def _left_out(places: Collection[str]) -> Sequence[str]:
-    """The fields that this form does not have. If there is one place, there is no choice; a page
-    that was opened then must not be read as "none chosen".
+    """The fields that this form does not have. With one place, there is no choice; a page that was
+    opened then must not be read as "no place chosen".
     """
     several = len(places) > 1
     if request.method in SAFE_METHODS:
@@ -415,9 +414,9 @@ def _left_out(places: Collection[str]) -> Sequence[str]:
 
 
 def _added_fields_shown() -> bool:
-    """Whether the form has the fields that are not the base API's. A sent form says so itself:
-    the server may have been updated meanwhile, or not answer now, and a box that nobody was shown
-    must not be read as unticked.
+    """Whether the form has the fields that the base API lacks. For a sent form, its fields decide:
+    the server may have been updated meanwhile, or not answer now, and a box that was not on the
+    page must not be read as unticked.
     """
     if request.method in SAFE_METHODS:
         return not servers.is_bare()
@@ -470,7 +469,7 @@ def test_alert(id: int) -> Response:
 
 @blueprint.post("/<int:id>/ping-url")
 def new_ping_url(id: int) -> Response:
-    """A new secret; the old one ends."""
+    """Make a new secret for the ping URL; the old URL stops working."""
     try:
         current_store().heartbeats.new_token(id)
         flash(_("The old ping URL has ended. Give the new one to the job."), "success")

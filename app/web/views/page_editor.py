@@ -70,12 +70,12 @@ class StatusPageEditorForm(BrowserStatusPageForm):
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         sent = self.meta.wrap_formdata(self, formdata)
         if sent:
-            self.lines = page_lines.sent(sent)
-            sent = page_lines.fields(self.lines, sent)
+            self.lines = page_lines.lines_sent(sent)
+            sent = page_lines.form_of_lines(self.lines, sent)
         super().process(sent, *args, **kwargs)
 
     def forget_errors(self) -> None:
-        """For a form that comes back because a line moved: nothing is judged yet."""
+        """Remove all errors: a button that changes lines does not save the form."""
         for field in self.schema_fields():
             field.errors = []
         rows: list[Any] = [*self.names.rows, *self.groups.rows]
@@ -103,7 +103,7 @@ class ButtonResult:
 
 class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
     collection, template, subject = "status_pages", "status_pages/form.html", "shown_page"
-    leads, delete_button = "status_pages.show", N_("Delete this status page")
+    leads_to, delete_button = "status_pages.show", N_("Delete this status page")
     deleted = N_("%(name)s deleted. Its address no longer works.")
     refs: Mapping[int, MonitorRef] = {}
 
@@ -132,14 +132,14 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
         lines = page_lines.of_page(self.record, self.refs)
         return StatusPageEditorForm(record=self.record, lines=lines)
 
-    def pressed(self) -> Response | None:
-        action, form = _pressed(), self.form
+    def answer_button(self) -> Response | None:
+        action, form = _pressed_action(), self.form
         if not action:
             return None
-        form.validate()  # the token too: what moves a line also asks the store
-        fault = "csrf_token" in form.errors
+        form.validate()  # for the CSRF token: some buttons query the store
+        lacks_token = "csrf_token" in form.errors
         form.forget_errors()
-        if fault:
+        if lacks_token:
             return self.page(400)
         try:
             result = _carry_out(form, *action.partition(":")[::2])
@@ -154,9 +154,9 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
         return super().page(
             status,
             result=result,
-            asked=_what_was_asked(result),
+            typed=_typed_fields(result),
             on_page=page_lines.monitor_ids(form.lines),
-            mails=page_lines.mails(),
+            mails=page_lines.sends_mail(),
             preview="" if part else preview_html(form, self.record),
             adjusted=form.accent.data and colours.adjusted(form.accent.data),
         )
@@ -185,7 +185,7 @@ class ImagesForm(BrowserForm):
 
 class ImagesEditing(Editing[StatusPage, ImagesForm]):
     collection, template, subject = "status_pages", "status_pages/images.html", "shown_page"
-    leads = "status_pages.show"
+    leads_to = "status_pages.show"
 
     def bind(self) -> ImagesForm:
         return ImagesForm()
@@ -199,7 +199,7 @@ ImagesEditing.register(blueprint, edit_images="/<int:id>/images")
 
 
 def _first_lines() -> list[Line]:
-    """The monitor that the address names: a monitor's page leads here."""
+    """The line of the monitor that the address names, as in the link on a monitor's page."""
     try:
         id = record_id(request.args.get("monitor_id", ""))
         monitor = current_store().monitors.get(id)
@@ -212,9 +212,9 @@ StatusPageEditing.register(blueprint, "new", "edit")
 StatusPageEditing.register(status_pages.blueprint, "delete")
 
 
-def _pressed() -> str:
-    """The action of the pressed button; empty: save. The Return key in a field for adding presses
-    the button beside it.
+def _pressed_action() -> str:
+    """The action of the pressed button; empty for the button that saves. The Return key in a field
+    that adds lines counts as the button beside the field.
     """
     action = request.form.get("do", "")
     if action != ENTER:
@@ -290,8 +290,8 @@ def _add_heading(form: StatusPageEditorForm) -> ButtonResult:
     return ButtonResult(sentence=sentence, focus="answer")
 
 
-def _what_was_asked(result: ButtonResult) -> Mapping[str, str]:
-    """The fields for adding as typed; empty again once they did their work."""
+def _typed_fields(result: ButtonResult) -> Mapping[str, str]:
+    """The fields that add lines, as typed; empty after they have added some."""
     names = ("find", "tag", "heading")
     return {name: "" if result.focus == "answer" else request.form.get(name, "") for name in names}
 
@@ -349,7 +349,7 @@ def _preview_components(form: Any, days: Sequence[PublicDay]) -> Iterator[Compon
             group = line.text
             continue
         yield Component(
-            -line.monitor.id,  # figures that are kept for the monitor's id are real ones
+            -line.monitor.id,  # the cache of bars has the real figures under the monitor's id
             line.name,
             ComponentState.OPERATIONAL,
             group=group,

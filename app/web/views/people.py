@@ -63,7 +63,7 @@ class PersonAdding(Editing[Person, NewPersonForm]):
 
 class PersonEditing(Editing[Person, PersonForm]):
     template, subject, conflict_field = "people/edit.html", "person", "role"
-    keys_to: Mapping[str, Any] = {}  # what becomes of their keys
+    keys_to: Mapping[str, Any] = {}  # the arguments of ``people.update`` about their keys
 
     def load(self) -> Person:
         return current_access().people.get(self.id)
@@ -84,7 +84,7 @@ class PersonEditing(Editing[Person, PersonForm]):
         return form
 
     def question(self) -> Response | None:
-        """The person who loses access has API keys, and somebody must say what becomes of them."""
+        """Ask what becomes of the API keys, if the person loses access and has some."""
         form, stored = self.form, self.record
         loses_access = form.disabled.data and stored is not None and not stored.disabled
         if not loses_access or "keys" not in form or form.keys.data is not None:
@@ -97,16 +97,16 @@ class PersonEditing(Editing[Person, PersonForm]):
         if CURRENT in form and self.record and form.email.data != self.record.email:
             people.confirm(self.id, form[CURRENT].data or "")
         if "keys" in form and form.disabled.data and (chosen := form.keys.data) is not None:
-            # If somebody gets the keys, it is the admin who acts.
+            # Only the admin who acts can take over the keys.
             heir = current_user.person.id if chosen == KeysOf.MINE else None
             self.keys_to = {"hand_over_keys": True, "heir_id": heir}
         return people.update(self.id, form.fields(), rewritten=["role"], **self.keys_to)
 
-    def done(self, record: Person) -> Response:
+    def finish(self, record: Person) -> Response:
         if self.id == current_user.person.id:
             # Their own change must not log them out, nor count as typing the password.
             session.begin(record, password_at=current_user.session.password_at)
-        response = super().done(record)
+        response = super().finish(record)
         if self.keys_to:
             flash(_(HANDED_OVER if self.keys_to["heir_id"] else ALL_REVOKED), "info")
         return response
@@ -204,8 +204,8 @@ class Inviting(Editing[tuple[Invitation, str], InviteForm]):
     def save(self) -> tuple[Invitation, str]:
         return current_access().invitations.invite(self.form.email.data, self.form.role.data)
 
-    def done(self, record: tuple[Invitation, str]) -> Response:
-        return _made(*record)
+    def finish(self, record: tuple[Invitation, str]) -> Response:
+        return _show_link(*record)
 
     def context(self) -> dict[str, Any]:
         return {"mails": current_mail().is_set()}
@@ -217,7 +217,7 @@ Inviting.register(invitations_blueprint, new="/invite")
 @invitations_blueprint.post("/invitations/<int:id>/renew")
 def renew(id: int) -> Answer:
     try:
-        return _made(*current_access().invitations.renew(id))
+        return _show_link(*current_access().invitations.renew(id))
     except Invalid as fault:  # the address has an account now
         flash(str(fault), "warning")
         return redirect(url_for("people.index"))
@@ -233,7 +233,7 @@ def revoke(id: int) -> Answer:
 
 @invitations_blueprint.post("/<int:id>/password-link")
 def password_link(id: int) -> Answer:
-    """A link that the person sets a new password with, for the admin to hand over."""
+    """Show a link with which the person sets a new password, for the admin to hand over."""
     person = current_access().people.get(id)
     token = current_access().recovery.make(id)
     link = links.absolute(f"/new-password/{token}")
@@ -241,8 +241,8 @@ def password_link(id: int) -> Answer:
     return shown_once("people/password_link.html", back, person=person, link=link)
 
 
-def _made(invitation: Invitation, token: str) -> Response:
-    """The new link, mailed if that works, and shown in any case."""
+def _show_link(invitation: Invitation, token: str) -> Response:
+    """Send the new link by mail, if mail is set up, and show it."""
     link = links.absolute(f"/invitation/{token}")
     mail, inviter, sent = current_mail(), current_user.person.label, None
     if mail.is_set():

@@ -1,5 +1,6 @@
-"""The posts of a status page: write, draft from an incident, update, correct, delete. The templates
-of posts, which are for every status page: list, new, edit, delete."""
+"""The posts of a status page: write, draft from an incident, update, correct, delete. Also the
+templates of posts, which all status pages share: list, new, edit, delete.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ from app.web.views import status_pages
 blueprint = guarded("posts", __name__, "/status-pages/<int:page_id>/posts")
 
 MAINTENANCE = "maintenance"  # the ``kind`` of a post in the address
-MAX_TEMPLATES = 100  # that are offered, by name
+MAX_TEMPLATES = 100  # in the list of those that a post can start from
 INCIDENT_STATES = tuple(state for state in PostState if state not in MAINTENANCE_STATES)
 # The state that the next update of a post most likely has.
 LIKELY_NEXT = {
@@ -62,7 +63,7 @@ def show(page_id: int, id: int) -> str:
     return editing.with_post()
 
 
-def _page(id: int) -> StatusPage:
+def _load_page(id: int) -> StatusPage:
     servers.refuse_bare()
     return current_store().status_pages.get(id)
 
@@ -71,13 +72,13 @@ def _is_state(state: str) -> bool:
     return state in set(PostState)
 
 
-def _offer(form: BrowserForm, maintenance: bool) -> None:
+def _offer_states(form: BrowserForm, maintenance: bool) -> None:
     """Offer the states of maintenance, or those of an incident."""
     form.state.leave_out(*(INCIDENT_STATES if maintenance else MAINTENANCE_STATES))
-    _put_into_words(form)
+    _use_public_words(form)
 
 
-def _put_into_words(form: BrowserForm) -> None:
+def _use_public_words(form: BrowserForm) -> None:
     """Show the states in the words that the public reads."""
     form.state.choices = [(state, POST[state].word) for state, _label in form.state.choices]
 
@@ -86,8 +87,9 @@ def _put_into_words(form: BrowserForm) -> None:
 
 
 class PostEditing(Editing[Post, BrowserForm]):
-    """A new post, which starts with what ``kind``, ``template`` and ``incident_id`` in the address
-    say; or one whose title, monitors and times are corrected. Each text is corrected by itself.
+    """A new post, whose first values depend on ``kind``, ``template`` and ``incident_id`` in the
+    address; or the correction of a post's title, monitors and times. ``UpdateEditing`` corrects
+    its texts.
     """
 
     collection, template, subject = "posts", "posts/form.html", "post"
@@ -101,23 +103,23 @@ class PostEditing(Editing[Post, BrowserForm]):
     def load(self) -> Post | None:
         """The post to edit. For a new one, this also sets its first values."""
         (page_id,) = self.parents
-        self.shown = _unknown_page(page_id)
+        self.shown = _page_stand_in(page_id)
         self.first: Mapping[str, Any] | None = None
         self.maintenance = request.args.get("kind") == MAINTENANCE or "starts_at" in request.form
-        self.shown = _page(page_id)
+        self.shown = _load_page(page_id)
         post = super().load()
         if post is None:
-            self.first = _first(self.shown, self.maintenance, _template())
+            self.first = _first_values(self.shown, self.maintenance, _template())
             self.maintenance = self.first["state"] in MAINTENANCE_STATES
         return post
 
     def stand_in(self, id: int) -> Post:
-        return _unknown_post(self.shown.id, id)
+        return _post_stand_in(self.shown.id, id)
 
     def bind(self) -> BrowserForm:
         form = browser(PostForm)(record=self.record, data=self.first, zone=times.zone())
         if self.record is None:
-            _offer(form, self.maintenance)
+            _offer_states(form, self.maintenance)
         else:
             self.maintenance = self.record.state in MAINTENANCE_STATES
         return form
@@ -133,7 +135,7 @@ class PostEditing(Editing[Post, BrowserForm]):
             return _("%(name)s published.", name=record.title)
         return _("Saved. The page shows that this was edited.")
 
-    def next(self, record: Post) -> str:
+    def next_address(self, record: Post) -> str:
         (page_id,) = self.parents
         if self.id is None:
             return url_for("status_pages.show", id=page_id)
@@ -171,7 +173,7 @@ def _templates() -> Sequence[PostTemplate]:
 
 
 def _template() -> PostTemplate | None:
-    """The template that the address names. If a post is sent, the form has all that it gave."""
+    """The template that the address names. None for a sent form, which has the template's texts."""
     name = request.args.get("template", "")
     if not name or request.method not in SAFE_METHODS:
         return None
@@ -181,7 +183,9 @@ def _template() -> PostTemplate | None:
     )
 
 
-def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -> Mapping[str, Any]:
+def _first_values(
+    page: StatusPage, maintenance: bool, template: PostTemplate | None
+) -> Mapping[str, Any]:
     """The first values of a new post."""
     incident_id = request.args.get("incident_id", "")
     if incident_id and request.method in SAFE_METHODS:
@@ -210,11 +214,11 @@ def _text_of(template: PostTemplate | None) -> dict[str, Any]:
     return text | {"state": template.state} if _is_state(template.state) else text
 
 
-def _unknown_page(id: int) -> StatusPage:
+def _page_stand_in(id: int) -> StatusPage:
     return StatusPage(id, _("Status page %(id)s", id=id), "")
 
 
-def _unknown_post(page_id: int, id: int) -> Post:
+def _post_stand_in(page_id: int, id: int) -> Post:
     """A stand-in for the post, made of the form that was sent."""
     title = request.form.get("title") or _("Post %(id)s", id=id)
     announced = "starts_at" in request.form
@@ -223,7 +227,7 @@ def _unknown_post(page_id: int, id: int) -> Post:
 
 
 def _choices(form: BrowserForm, page: StatusPage) -> list[tuple[str, str]]:
-    """The monitors of the page; if the store did not answer, those that were ticked."""
+    """The monitors of the page, the ticked ones first; only these if the store did not answer."""
     ticked = {id: _("Monitor %(id)s", id=id) for id in form.monitors.data if id is not None}
     names = choices.unless_unanswered(form, lambda: names_on(page), ticked)
     chosen_first = sorted(names.items(), key=lambda choice: choice[0] not in ticked)
@@ -234,17 +238,17 @@ def _choices(form: BrowserForm, page: StatusPage) -> list[tuple[str, str]]:
 
 
 class UpdateEditing(Editing[PostUpdate, BrowserForm]):
-    """A new update has its form on the page of its post. One that is corrected, or whose post
-    cannot be read, has a page with the form alone.
+    """A new update, whose form is on the page of its post; or the correction of an update, on a
+    page with the form alone. A new update has such a page too if its post cannot be read.
     """
 
     template, subject = "posts/update.html", "update"
 
     def load(self) -> PostUpdate | None:
         page_id, post_id = self.parents
-        self.status_page, self.post = _unknown_page(page_id), _unknown_post(page_id, post_id)
+        self.status_page, self.post = _page_stand_in(page_id), _post_stand_in(page_id, post_id)
         self.is_read = False
-        self.status_page = _page(page_id)
+        self.status_page = _load_page(page_id)
         self.post = current_store().posts.get(page_id, post_id)
         self.is_read = True
         if self.id is None:
@@ -265,7 +269,7 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
             record=self.record, data=None if self.record else {"state": next_state}
         )
         if current or (self.is_read and self.record is None):
-            _offer(form, state in MAINTENANCE_STATES)
+            _offer_states(form, state in MAINTENANCE_STATES)
         return form
 
     def save(self) -> Any:
@@ -279,7 +283,7 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
             return _("Update published.")
         return _("Saved. The page shows that this was edited.")
 
-    def next(self, record: PostUpdate) -> str:
+    def next_address(self, record: PostUpdate) -> str:
         return url_for(".show", page_id=self.status_page.id, id=self.post.id)
 
     def context(self) -> dict[str, Any]:
@@ -336,7 +340,7 @@ class PostTemplateEditing(Editing[PostTemplate, BrowserForm]):
     def bind(self) -> BrowserForm:
         first = None if self.record else {"state": PostState.INVESTIGATING}
         form = browser(PostTemplateForm)(record=self.record, data=first)
-        _put_into_words(form)
+        _use_public_words(form)
         return form
 
 

@@ -36,7 +36,7 @@ class ProfileEditing(Editing[Person, ProfileForm]):
     def notice(self, record: Person) -> str:
         return _("Profile saved.")
 
-    def next(self, record: Person) -> str:
+    def next_address(self, record: Person) -> str:
         return url_for(".show")
 
     def context(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ ProfileEditing.register(blueprint, show="")
 
 @blueprint.post("/theme")
 def theme() -> Response:
-    """From the menu of every page."""
+    """Set the theme that was chosen in the menu."""
     current_access().people.update(current_user.person.id, {"theme": request.form.get("theme")})
     return redirect(session.safe_next(request.form.get("next")))
 
@@ -113,7 +113,7 @@ def end_others() -> Response:
 
 @sessions_blueprint.post("/forget")
 def forget() -> Response:
-    """For a computer that others use: it is a stranger's from now on."""
+    """Log out, and make this browser an unknown device, for a computer that others use."""
     session.end(forget=True)
     flash(_("You are logged out, and this browser is forgotten."), "info")
     return redirect(url_for("auth.login"))

@@ -1,6 +1,6 @@
-"""The monthly availability report: for reading, for printing and for a spreadsheet.
+"""The monthly availability report: as a page, for printing and for a spreadsheet.
 
-A report is handed to others, so its months are those of UTC: it says the same to everybody.
+A report is handed to others, so its months are in UTC: everybody sees the same figures.
 """
 
 from __future__ import annotations

@@ -67,12 +67,12 @@ class SignedForm(BrowserForm):
 
 
 class ConfirmedForm(BrowserForm):
-    """To change a second factor, people type the present password."""
+    """The present password, which every change of a second factor needs."""
 
     current_password = _present_password()
 
 
-# Fields stand in the order of their pages, because faults are listed in it.
+# The fields have the order of the page, because faults are listed in this order.
 class AppForm(BrowserForm):
     second_code: Any = CodeForm.second_code
     current_password = _present_password()
@@ -255,7 +255,7 @@ def for_browser(options: str) -> Response:
 
 
 def no_options() -> Response:
-    """An answer without options: the script then sends the form, whose page says why."""
+    """An answer without options, after which the script sends the form and its page says why."""
     return Response("{}", 422, {"Cache-Control": "no-store"}, mimetype="application/json")
 
 

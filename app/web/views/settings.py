@@ -44,7 +44,7 @@ CHANGED = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers within 24"
     " hours: until then the old one also signs."
 )
-# For an unreadable old secret: nothing can be signed with it.
+# If the old secret is unreadable, nothing can be signed with it.
 CHANGED_ALONE = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers now: they reject "
     "messages until they have it."
@@ -224,13 +224,15 @@ def _rows() -> Iterator[tuple[str, str, str]]:
 
 
 def _state_of(state: Callable[[], str] | str) -> str:
-    """A state as a sentence; empty if another server cannot tell."""
+    """A state as a sentence; empty if the store does not answer."""
     return _(state) if isinstance(state, str) else if_answered(state, "")
 
 
 @blueprint.post("/webhook-secret/show")
 def show_secret() -> Answer:
-    """The present secret, once, made if there is none. A POST, so that no history keeps it."""
+    """Show the present secret, once; make one if there is none. It is a POST, so that the browser's
+    history does not contain it.
+    """
     settings, access = current_settings(), current_access()
     try:
         shown = webhook_secret.show_once(settings, access.settings, datetime.now(UTC))
@@ -261,9 +263,9 @@ def change_secret() -> Answer:
 
 
 @blueprint.app_template_global()
-def webhooks_wait() -> bool:
-    """Whether no webhook can be signed, for the notice on the dashboard: the alerts of this
-    installation are sent with a secret that cannot be read.
+def webhooks_unsigned() -> bool:
+    """Whether webhooks cannot be signed, because this installation's secret is unreadable. For a
+    notice on the dashboard.
     """
     settings = current_settings()
     return settings.store == "local" and webhook_secret.is_unreadable(
@@ -289,7 +291,7 @@ def show_backups() -> str:
 
 
 def _program() -> str:
-    """The command that runs the program of this installation from any folder."""
+    """The beginning of a command that runs this installation's program from any folder."""
     program = Path(sys.executable).with_name("wakeful")
     called = str(program) if program.exists() else "wakeful"
     return f"WAKEFUL_INSTANCE={quote(str(current_settings().instance))} {quote(called)}"
@@ -297,8 +299,8 @@ def _program() -> str:
 
 @backups_blueprint.post("/download")
 def download() -> Response:
-    """A backup with the secret key inside, made now. Checks go on meanwhile."""
-    # Imported where it is used: only a person who makes a backup waits for what encrypts one.
+    """Make a backup, which contains the secret key. Checks go on meanwhile."""
+    # Imported here, because it takes long and few people need it.
     from app.stores.keeping import backup
 
     try:

@@ -55,7 +55,7 @@ def index() -> Response:
 
 
 def _entry(page: StatusPage) -> tuple[StatusPage, str, int]:
-    """A page in the list, its link, and the number of its open posts, also scheduled ones."""
+    """A page, its link, and the number of its posts that have not ended, with scheduled ones."""
     return page, link_of(page), current_store().posts.list(PostQuery(page.id, open=True)).total
 
 
@@ -73,7 +73,7 @@ def show(id: int) -> Response:
         names=names,
         posts=posts,
         authors=authors_of(posts.items),
-        mails=page_lines.mails(),
+        mails=page_lines.sends_mail(),
         links=StatusPageLinks(page, request.args.get("badge", ""), names),
         looks=_embedded_at(page),
     )
@@ -151,8 +151,8 @@ def clear(id: int) -> Answer:
 
 
 def link_of(page: StatusPage) -> str:
-    """The page's own address. A server without PUBLIC_URL may send only its path: people reach it
-    as they reach that server. What is no web address, such as a ``javascript:``, counts as none.
+    """The address of the page. A server without PUBLIC_URL may send only a path, which is below the
+    address of that server. A link that is no web address, such as ``javascript:``, is not used.
     """
     if page.link.lower().startswith(("http://", "https://")):
         return page.link
@@ -181,8 +181,8 @@ class Snippet:
 
 
 class StatusPageLinks:
-    """Everything that a page offers to others. ``badge``: the id of the monitor whose badge is
-    shown, as an address has it; the first one, if it is not on the page.
+    """The links and snippets that a page offers to other sites. ``badge``: the id of the monitor
+    whose badge is shown, as text; if that is not on the page, the first monitor's is shown.
     """
 
     def __init__(self, page: StatusPage, badge: str, names: Mapping[int, str]) -> None:

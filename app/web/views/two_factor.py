@@ -49,13 +49,13 @@ def show() -> str:
 @for_set_up
 def app() -> Answer:
     access, form = current_access(), AppForm()
-    secret, form.sealed.data = _started(form)
+    secret, form.sealed.data = _app_secret(form)
     if form.validate_on_submit() and not form.trouble:
         with faults_shown(form):
             person, codes = access.factors.add_app(
                 _id(), form.sealed.data, form.second_code.data, current=form.current_password.data
             )
-            return _go_on_after(person, codes, notice=N_("An authenticator app was set up."))
+            return _begin_new_session(person, codes, notice=N_("An authenticator app was set up."))
     uri = app_uri(secret, current_user.person.email)
     return form_page(
         "two_factor/app.html",
@@ -66,8 +66,10 @@ def app() -> Answer:
     )
 
 
-def _started(form: AppForm) -> tuple[str, str]:
-    """The secret that the sent page showed, or a new one."""
+def _app_secret(form: AppForm) -> tuple[str, str]:
+    """The secret of the app that is set up, and the secret sealed: those of the sent form, or new
+    ones.
+    """
     access = current_access()
     if form.is_submitted():
         try:
@@ -97,7 +99,7 @@ def new_passkey() -> Answer:
         return redirect(url_for(".show"))
     if form.validate_on_submit():
         with faults_shown(form):
-            return _go_on_after(*_add_passkey(form, site), notice=N_("A passkey was added."))
+            return _begin_new_session(*_add_passkey(form, site), notice=N_("A passkey was added."))
     form.credential.data = ""
     return form_page("two_factor/new_passkey.html", form)
 
@@ -164,12 +166,12 @@ def _confirmed(template: str, act: Any, notice: str, **context: Any) -> Answer:
         with faults_shown(form):
             outcome = act(form.current_password.data)
             person, codes = outcome if isinstance(outcome, tuple) else (outcome, [])
-            return _go_on_after(person, codes, notice=notice)
+            return _begin_new_session(person, codes, notice=notice)
     return form_page(template, form, has=current_access().factors.of(_id()), **context)
 
 
-def _go_on_after(person: Person, codes: list[str], *, notice: str) -> Answer:
-    """Go on in a new session: every other one has ended."""
+def _begin_new_session(person: Person, codes: list[str], *, notice: str) -> Answer:
+    """Begin a new session, because the change has ended all sessions of the person."""
     session.begin(person, password_at=current_access().clock())
     current_mail().notify_of_second_factor(person.email, notice)
     if not codes:
@@ -184,11 +186,11 @@ def _id() -> int:
     return id
 
 
-BORDER = 4  # modules: readers need it
+BORDER = 4  # in modules of the QR code; scanners need it
 
 
 def _qr_code(text: str, title: str) -> Markup:
-    """Dark on light in both themes: many apps do not read it the other way round."""
+    """A QR code. It is dark on light in both themes: many apps cannot read light on dark."""
     import segno  # at its first use: few pages need it
 
     code = segno.make(text, error="m", micro=False)

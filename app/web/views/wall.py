@@ -37,7 +37,7 @@ from app.web.shown import looks, times
 
 blueprint = guarded("wall", __name__, "/wall")
 
-TILES = 200  # no screen shows more legibly; the rest is counted
+TILES = 200  # no screen shows more legibly; further monitors are counted
 PAGE = 100
 GROUP = 20  # tiles that are drawn again if one of them changes
 THEMES = ("dark", "light", "auto")
@@ -58,7 +58,7 @@ INCIDENT = looks.Look(N_("Incident"), "down", "down")
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """``since``: when the trouble began. ``incident``: the open one."""
+    """``since``: when its state, or its incident, began. ``incident``: the open one, if any."""
 
     monitor: Monitor
     since: datetime | None
@@ -88,21 +88,21 @@ def show() -> Response:
 
 
 def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
-    """The wall of all monitors, or of those with ``tag``. ``zone``: of its clock. ``public``: for
-    somebody without an account, so nothing on it is a link to another page.
+    """The wall of all monitors, or of those with ``tag``. ``zone``: the zone of its clock.
+    ``public``: it is for people without an account, so it has no links to other pages.
     """
     theme = request.args.get("theme") or THEMES[0]
     if theme not in THEMES:
         raise Invalid({"theme": [text.one_of(THEMES)]})
     monitors, counters, total = _monitors(tag)
     incidents, open_ = _open_incidents()
-    shown = [*monitors, *_beyond(monitors, incidents, tag)]
+    shown = [*monitors, *_with_incident_alone(monitors, incidents, tag)]
     if tag:
         ids = {monitor.id for monitor in shown}
         incidents = {id: incident for id, incident in incidents.items() if id in ids}
         open_ = len(incidents)
     slow = sum(map(looks.is_degraded, incidents.values()))
-    sentence, look = answer(counters, total, open_ - slow)
+    sentence, look = wall_sentence(counters, total, open_ - slow)
     tiles = [_tile(monitor, incidents.get(monitor.id)) for monitor in shown]
     tiles.sort(key=lambda tile: tile.rank)
     return fragments.page(
@@ -130,9 +130,11 @@ def _groups(tiles: Sequence[Tile]) -> list[tuple[tuple[int, str, looks.Look], ..
     return [tuple(drawn[first : first + GROUP]) for first in range(0, len(drawn), GROUP)]
 
 
-def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str, looks.Look]:
-    """The sentence that is read from the other end of the room, and its look. ``open_``: the number
-    of open incidents, except those of slowness.
+def wall_sentence(
+    counters: Mapping[str, int], total: int, open_: int = 0
+) -> tuple[str, looks.Look]:
+    """The large sentence at the top and its look. ``open_``: the number of open incidents, except
+    those of slowness.
     """
     if not total:
         return _("No monitors yet"), looks.MONITOR[MonitorStatus.PENDING]
@@ -150,10 +152,10 @@ def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str
 
 
 def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
-    """The monitors to show, what matters first; how many there are in each state, and in all."""
+    """The monitors to show, the worst first; how many are in each state; and how many there are."""
     store = current_store()
     if servers.is_bare():
-        return _unsorted(tag)
+        return _monitors_of_bare_server(tag)
     counters = store.monitors.overview(MonitorQuery(tag=tag))
     total = sum(counters.values())
     monitors: list[Monitor] = []
@@ -165,9 +167,9 @@ def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], in
     return monitors[:TILES], counters, total
 
 
-def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
-    """The monitors as ``_monitors`` reads them, from a server that cannot count: the counts are of
-    the shown monitors alone.
+def _monitors_of_bare_server(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
+    """The same for a server that can neither sort by state nor count: only the monitors that are
+    shown are counted by state.
     """
     monitors: list[Monitor] = []
     for number in range(1, TILES // PAGE + 1):
@@ -195,10 +197,10 @@ def _open_incidents() -> tuple[dict[int, Incident], int]:
     return {incident.monitor_id: incident for incident in page.items}, page.total
 
 
-def _beyond(
+def _with_incident_alone(
     shown: Sequence[Monitor], incidents: Mapping[int, Incident], tag: str | None
 ) -> list[Monitor]:
-    """The monitors with an open incident that are not among those shown."""
+    """The monitors with an open incident that are not among ``shown``."""
     if tag and len(shown) < TILES:
         return []  # the wall shows every monitor with the tag
     on_wall = {monitor.id for monitor in shown}
@@ -253,7 +255,7 @@ class WallLinkMaking(Editing[tuple[WallLink, str], WallLinkForm]):
             by=current_user.person.email,
         )
 
-    def done(self, record: tuple[WallLink, str]) -> Response:
+    def finish(self, record: tuple[WallLink, str]) -> Response:
         link, token = record
         address, back = links.absolute(f"/screen/{token}"), url_for(".index")
         return shown_once("wall_links/made.html", back, link=link, address=address)
@@ -279,7 +281,7 @@ def revoke(id: int) -> str | Response:
 
 @public.get("/screen/<token>", endpoint="show")
 def show_screen(token: str) -> Response:
-    """The wall for everybody with the link, which opens nothing else: there is no session."""
+    """The wall, for everybody who has the link. Without a session, it opens no other page."""
     link = current_access().wall_links.of_token(token)
     # If the server of the link still exists, it becomes the server of this request.
     if link is None or not servers.choose_by_name(link.server):
@@ -292,7 +294,7 @@ def show_screen(token: str) -> Response:
 
 
 def _void() -> Response:
-    """The answer to a screen whose link has ended: it replaces the wall, which must not stay."""
+    """The answer for a link that has ended. A screen shows it in place of the wall."""
     if fragments.is_fragment():
         return Response(render_template("wall_links/_void.html"), mimetype="text/html")
     return Response(render_template("wall_links/void.html"), 404, mimetype="text/html")

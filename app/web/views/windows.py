@@ -45,9 +45,8 @@ class ExtraOptions(Options):
 
 
 class WindowPageForm(BrowserForm, WindowForm):
-    """The window's form with choices instead of words: how often, and for whom.
-
-    ``repeat`` is then the cron line alone.
+    """The window's form with two choices: how often it repeats, and for which monitors. The input
+    ``repeat`` has a cron expression alone.
     """
 
     often = ExtraOptions(N_("Repeat"), OFTEN, default=recurrence.ONCE)
@@ -58,7 +57,7 @@ class WindowPageForm(BrowserForm, WindowForm):
         named = sent.get("zone") if sent else None
         stored = getattr(self.record, "zone", None) or (kwargs.get("data") or {}).get("zone")
         if zone := present_name(named or stored):
-            self.context = replace(self.context, zone=ZoneInfo(zone))  # of all its times
+            self.context = replace(self.context, zone=ZoneInfo(zone))  # its times are in this zone
         super().process(formdata, *args, **kwargs)
         self.repeat.label.text = _("Cron expression")
         self.repeat.description = _(
@@ -113,7 +112,7 @@ def index() -> Response:
 def _sheet(windows: Iterable[MaintenanceWindow], month: months.Month) -> months.Sheet:
     sheet, zone = months.Sheet(), times.zone()
     start, end = month.span(zone)
-    # The days of the neighbours that fill the first and the last week.
+    # With the days of the neighbouring months in the first and the last week.
     start, end = start - timedelta(days=7), end + timedelta(days=7)
     for window in windows:
         spans = recurrence.next_occurrences(window, MAX_A_MONTH, start)
@@ -140,7 +139,7 @@ def show(id: int) -> Response:
 class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
     collection, template, subject = "windows", "maintenance/form.html", "window"
     by_tag = "tags"
-    leads, delete_button = ".show", N_("Delete this window")
+    leads_to, delete_button = ".show", N_("Delete this window")
     deletion = N_(
         "If it is in progress, it ends at once, and people are alerted again. Time already recorded"
         " as maintenance does not change. This cannot be undone."
@@ -154,12 +153,12 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
     def bind(self) -> WindowPageForm:
         first = None
         if self.record is None:
-            first, chosen = _first(), request.args.get("monitor_id", "")
+            first, chosen = _first_values(), request.args.get("monitor_id", "")
             if chosen.isascii() and chosen.isdigit():
-                first = _first(at_once=True) | {"monitors": (int(chosen),)}
+                first = _first_values(at_once=True) | {"monitors": (int(chosen),)}
         return WindowPageForm(record=self.record, data=first, zone=times.zone())
 
-    def pressed(self) -> Response | None:
+    def answer_button(self) -> Response | None:
         return self.page(200) if "find" in request.form else None
 
     def question(self) -> Response | None:
@@ -189,14 +188,14 @@ WindowEditing.register(blueprint)
 def plan_for(ids: Sequence[int], tags: Sequence[str] = ()) -> Response:
     """The form of a new window for these monitors, or for those with these tags."""
     servers.refuse_bare()
-    data = _first() | {"monitors": tuple(ids), "tags": tuple(tags)}
+    data = _first_values() | {"monitors": tuple(ids), "tags": tuple(tags)}
     editing = WindowEditing()
     editing.form = WindowPageForm(None, data=data, zone=times.zone())
     return editing.page(200)
 
 
-def _first(*, at_once: bool = False) -> dict[str, Any]:
-    """The values of a new form: an hour from the next full one on, or from now on."""
+def _first_values(*, at_once: bool = False) -> dict[str, Any]:
+    """The first values of a new form: one hour, from the next full hour, or from now."""
     now = times.now().replace(second=0, microsecond=0)
     start = now if at_once else now.replace(minute=0) + timedelta(hours=1)
     return {
