@@ -35,6 +35,12 @@ COVERED = """() => {
   return [covered, said];
 }"""
 
+# The links and buttons of rows that are lower than a thumb needs.
+TOO_LOW = """[...document.querySelectorAll(
+  "main .btn, main summary, .tabs a, .list .name, .list th a, .list td > a:only-child, .name-link"
+)].filter((target) => target.checkVisibility() && target.getBoundingClientRect().height < 32)
+  .map((target) => target.outerHTML.slice(0, 120))"""
+
 
 @pytest.fixture(params=["wide", pytest.param("narrow", marks=pytest.mark.more)])
 def chromium(request: pytest.FixtureRequest) -> Browser:
@@ -72,6 +78,27 @@ def test_a_name_without_a_space_fits_every_page_down_to_a_small_phone(app, visit
     assert not faults
     page.goto("/monitors")
     expect(page.locator("td a.tag")).to_have_attribute("title", "t" * 60)
+
+
+@PHONE
+def test_links_and_buttons_of_rows_are_high_enough_for_a_thumb(app, visit):
+    for number in range(30):
+        monitor = make_monitor(
+            app, name=f"Shop {number}", tags="\nweb\n", state={"verdict": "down"}
+        )
+        if number < 3:
+            make_incident(app, monitor)
+    at = now() - timedelta(minutes=10)
+    keep_results(app, [Result(at, Verdict.UP, monitor_id=1, response_time=123)])
+    hour = timedelta(hours=1)
+    store_of(app).windows.create({"name": "Backup", "start_at": now(), "end_at": now() + hour})
+    low = {}
+    for path in ("/", "/monitors", "/monitors/1", "/monitors/1/checks", "/incidents", "/maintenance",
+                 "/reports"):  # fmt: skip
+        page = visit(path)
+        page.set_viewport_size({"width": 390, "height": 800})
+        low[path] = page.evaluate(TOO_LOW)
+    assert not any(low.values()), low
 
 
 def test_the_keyboard_never_goes_behind_a_bar(app, visit):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 import pytest
 
 from app.checks.kinds import HEARTBEAT, KINDS
-from app.web.shown.calling import ways
+from app.web.shown import times
+from app.web.shown.calling import commands_of
+from tests.factories import make_incident, make_monitor, now
 from tests.support.store import store_of
 
 WAYS = (
@@ -40,7 +43,7 @@ def test_its_page_shows_how_to_call_it_to_those_who_may_edit(app, editor, viewer
     by_slug = "http://wakeful.test/ping/PING_KEY/nightly-backup"
     editor.open("/monitors/1").shows(*WAYS, job.ping_url, by_slug)
     viewer.open("/monitors/1").shows("Its ping URL is a secret.").hides(job.ping_url)
-    texts = {way.title: way.text for way in ways(job)}
+    texts = {way.title: way.text for way in commands_of(job)}
     assert all(job.ping_url in text for text in texts.values())
     assert "-MaximumRetryCount" not in texts["PowerShell"], "Windows has 5.1, which lacks it"
     editor.open("/monitors/1").press("New ping URL").shows("The old ping URL has ended.")
@@ -53,7 +56,7 @@ def test_its_page_shows_how_to_call_it_to_those_who_may_edit(app, editor, viewer
 def test_a_line_for_cron_pings_however_much_its_job_writes(job, tmp_path, shell, size, status):
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
-    [line] = [way.text for way in ways(job) if "exit status" in way.title]
+    [line] = [way.text for way in commands_of(job) if "exit status" in way.title]
     assert "%" not in line, "cron would end the line there"
     command = line.split(" ", 5)[5]  # behind the five fields
     program = tmp_path / "job"
@@ -105,3 +108,38 @@ def test_its_incident_speaks_of_no_check_and_no_phases(app, viewer, job):
 def test_the_help_of_the_url_names_each_kind(editor):
     page = editor.open("/monitors/new")
     page.shows(*(kind.address for kind in KINDS if kind is not HEARTBEAT))
+
+
+def test_pages_show_the_date_of_a_ping_that_was_missed_on_another_day(app, viewer):
+    since = now() - timedelta(days=3)
+    cause = f"No ping since {since:%H:%M}; one was due by {since:%H:%M}."
+    state = {"verdict": "down", "cause": cause, "cause_code": "heartbeat_missed"}
+    state |= {"status_since": since}
+    monitor = make_monitor(app, url="heartbeat:", state=state)
+    incident = make_incident(
+        app, monitor, started_at=since, cause=cause, cause_code="heartbeat_missed"
+    )
+    dated = f"No ping since {since:%Y-%m-%d %H:%M}; one was due by {since:%Y-%m-%d %H:%M}."
+    for path in ("/", "/wall", "/incidents", "/monitors/1", f"/incidents/{incident.id}"):
+        viewer.open(path).shows(dated)
+
+
+@pytest.mark.parametrize(
+    ("cause", "since", "shown"),
+    [
+        ("No ping came; one was due by 07:05.", "2026-11-20T07:00",
+         "No ping came; one was due by 2026-11-20 07:05."),
+        ("No ping came; one was due by 07:05.", "2026-11-21T07:00", None),
+        # The grace ended after midnight, in the zone that the sentence names.
+        ("No ping since 00:01; one was due by 00:10 (Europe/Berlin).", "2026-11-18T22:50",
+         "No ping since 2026-11-19 00:01; one was due by 2026-11-19 00:10 (Europe/Berlin)."),
+        ("No ping since 2026-11-18 23:00; one was due by 00:10.", "2026-11-18T23:50",
+         "No ping since 2026-11-18 23:00; one was due by 2026-11-19 00:10."),
+        ("The record says 10:30.", "2026-11-18T22:50", None),
+    ],
+)  # fmt: skip
+def test_the_date_is_that_of_the_deadline_unless_it_is_today(app, monkeypatch, cause, since, shown):
+    monkeypatch.setattr(times, "now", lambda: datetime.fromisoformat("2026-11-21T08:00Z"))
+    moment = datetime.fromisoformat(f"{since}Z")
+    with app.test_request_context():
+        assert times.dated(cause, moment) == (shown or cause)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -229,6 +230,30 @@ def short(moment: datetime | None, none: str = "–") -> Markup | str:
         return none
     local_time = local(moment)
     return _tag(moment, _clock(local_time), _exact(local_time))
+
+
+# Times without a date in the cause of a missed heartbeat, as ``app/judge/heartbeat.py`` writes it.
+_MISSED = "No ping "
+_CLOCK_TIME = re.compile(r"(?<!\d )\b\d\d:\d\d\b")
+_NAMED_ZONE = re.compile(r"\(([\w/+-]+)\)\.$")
+
+
+def dated(cause: str | None, since: datetime | None) -> str:
+    """``cause``; that of a heartbeat that was missed on another day than today, with the date.
+
+    Its times have no date, because they are of the day on which it was written. ``since``: when the
+    ping was expected.
+    """
+    clocks = _CLOCK_TIME.findall(cause or "")
+    if not cause or since is None or not clocks or not cause.startswith(_MISSED):
+        return cause or ""
+    named = _NAMED_ZONE.search(cause)
+    start = in_zone(since, zone_of(named and named[1]))
+    is_next_day = clocks[-1] < f"{start:%H:%M}"  # the grace ended after midnight
+    day = start.date() + timedelta(days=is_next_day)
+    if day == local(now()).date():
+        return cause
+    return _CLOCK_TIME.sub(lambda clock: f"{day} {clock[0]}", cause)
 
 
 def running(since: datetime) -> Markup:

@@ -32,7 +32,7 @@ from app.stores import current_access, current_store
 from app.stores.health import cannot_write
 from app.web.frame import fragments, servers
 from app.web.frame.session import guarded
-from app.web.shown import first_steps, looks, monitor_rows, planned
+from app.web.shown import first_steps, looks, monitor_rows, planned, times
 from app.web.views import deliveries
 
 blueprint = guarded("home", __name__)
@@ -159,7 +159,10 @@ def _cards(open_now: Sequence[Incident]) -> Sequence[OpenCard]:
 
 
 def _card(cause: Any, incidents: Sequence[Incident], names: Mapping[int, MonitorRef]) -> OpenCard:
-    sentences = {incident.cause or _("No cause given") for incident in incidents}
+    sentences = {
+        times.dated(incident.cause, incident.started_at) or _("No cause given")
+        for incident in incidents
+    }
     behind = dict.fromkeys(id for incident in incidents for id in incident.affected)
     return OpenCard(
         incidents,

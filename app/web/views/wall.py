@@ -77,9 +77,11 @@ class Tile:
         return 1 if self.incident else 2
 
     @property
-    def cause(self) -> str | None:
+    def cause(self) -> str:
         """The cause of the last check, or that of an incident reported by hand."""
-        return self.monitor.cause or (self.incident.cause if self.incident else None)
+        incident = self.incident
+        cause = self.monitor.cause or (incident.cause if incident else None)
+        return times.dated(cause, self.since)
 
 
 @blueprint.get("")
