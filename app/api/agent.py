@@ -72,7 +72,7 @@ def _unknown(ended: str | None) -> Response:
     """The answer to a token that no place has. ``ended``: the place that had it."""
     if ended is None:
         return problem(401, _(UNKNOWN), WWW_Authenticate="Bearer")
-    # Without an id: it may do nothing, and the log names its place.
+    # Without an id, because the agent may do nothing. The name is for the audit log.
     actors.begin(Actor(ActorKind.AGENT, ended, address=request.remote_addr))
     return problem(401, _(ENDED, place=ended), WWW_Authenticate="Bearer")
 

@@ -1,7 +1,8 @@
-"""The blueprint of the API: every path below /api, in any method, but for pings (``pings``).
+"""The blueprint of the API: every path below /api, in any method, except those of pings
+(``pings``).
 
-The routes are the table of operations. Errors have the order of decision 1: first 404 of the path,
-401 (429), 405, 403, 413 and 415, then, from the view, 404 of the record, 422 and 409. All
+The routes are made from the table of operations. Errors have the order of decision 1: first 404 of
+the path, 401 (429), 405, 403, 413 and 415, then, from the view, 404 of the record, 422 and 409. All
 exceptions become JSON here.
 """
 
@@ -30,7 +31,7 @@ from app.stores import current_access, unavailable
 log = logging.getLogger("wakeful.api")
 
 API = Blueprint("api", __name__)
-V1 = Blueprint("v1", __name__)  # nearly all with a key; agents have a blueprint of their own
+V1 = Blueprint("v1", __name__)  # the operations; agents have a blueprint of their own
 API.register_blueprint(V1)
 
 NO_PATH = N_("Nothing exists at this address.")
@@ -54,8 +55,8 @@ ELSEWHERE = N_(
 # (app/stores/local/bound.py).
 TAG_PATHS = ("/me", "/overview", "/monitors", "/incidents", "/deliveries")
 WINDOW_SECONDS = 60
-# A process counts requests in batches: one write takes a hundredth of the limit, MAX_BATCH at most.
-# So other processes lose no more than that to a process that does not use its batch.
+# A process counts requests in batches: one write reserves a hundredth of the limit, at most
+# MAX_BATCH, because a process may not use all that it has reserved.
 BATCHES, MAX_BATCH = 100, 20
 _MAX_SECRET = 256
 _ROUTES: dict[str, Path] = {}  # by the rule of Flask
@@ -83,7 +84,7 @@ def init_app(app: Flask) -> None:
         (PREFIX + path.template.replace("{", "<id:").replace("}", ">"), path)
         for path in PATHS.values()
     )
-    # Rules without methods accept all of them, because 405 comes after 401 and from this blueprint.
+    # The rules have no methods, so that Flask accepts all: this blueprint answers 405, after 401.
     for rule in _ROUTES:
         app.url_map.add(Rule(rule, endpoint="api.v1.operate", merge_slashes=False))
     app.url_map.add(Rule(f"{PREFIX}/agent/<name>", endpoint="api.agent.take", merge_slashes=False))
@@ -146,7 +147,7 @@ def _operate(**_ids: int) -> Response:
     elif path.parent:
         getattr(call.store, path.parent).get(call.id)
     if not operation.takes_input and (path.parent or not path.ids):
-        call.without_input()
+        call.refuse_input()
     answer: Response = operation.handler(call)
     return answer
 
@@ -183,7 +184,7 @@ def _add_rate_limit(response: Response) -> Response:
 
 
 @API.errorhandler(errors.WakefulError)
-def _translated(fault: errors.WakefulError) -> Response:
+def _error_answer(fault: errors.WakefulError) -> Response:
     """The answer for an error of ``app.errors``."""
     seconds = fault.retry_seconds
     return problem(
@@ -195,20 +196,20 @@ def _translated(fault: errors.WakefulError) -> Response:
     )
 
 
-def _refused(fault: HTTPException) -> Response:
-    """The answer to a request that Flask or ``read_body`` refuses."""
+def _http_error_answer(fault: HTTPException) -> Response:
+    """The answer for an exception of werkzeug, which Flask or ``read_body`` has raised."""
     return problem(fault.code or 400, fault.description or _("The request cannot be read."))
 
 
 for _code in default_exceptions:  # by code: otherwise the dashboard's page for the code comes first
-    API.register_error_handler(_code, _refused)
+    API.register_error_handler(_code, _http_error_answer)
 
 
 @API.errorhandler(Exception)
-def _crashed(fault: Exception) -> Response:
-    if away := unavailable(fault):
-        log.warning("%s %s: %s", request.method, request.path, away)
-        return _translated(away)
+def _crash_answer(fault: Exception) -> Response:
+    if error := unavailable(fault):
+        log.warning("%s %s: %s", request.method, request.path, error)
+        return _error_answer(error)
     # The log has no input of the client, which may contain secrets.
     request_id = secrets.token_hex(8)
     log.exception("Request %s failed: %s %s", request_id, request.method, request.path)

@@ -1,7 +1,7 @@
 """The strict reading of a request's body and query.
 
-Flask would replace invalid bytes, merge duplicate names and silently drop unexpected parts. Here
-all is UTF-8, with every name as often as it was sent.
+Flask would replace invalid bytes, merge duplicate names and silently drop unexpected parts. Here,
+input that is not UTF-8 is refused, and every name is read as often as it was sent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_NUMBER = 30  # digits; no field takes more
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body that was read and whose type is accepted, but that is not parsed yet."""
+    """A body with an accepted type, not parsed yet. ``complete``: it arrived as a whole."""
 
     raw: bytes
     kind: str
@@ -49,8 +49,8 @@ class Body:
         return _limited(flatten(_json(text)), MAX_FIELDS)
 
     def rows(self, field: str) -> tuple[Sequence[Pairs], Pairs]:
-        """The fields of each record in the list ``field``, and those of no record. Raises Invalid
-        as ``pairs`` does.
+        """The fields of each record in the list ``field``, and the fields outside of the list.
+        Raises Invalid as ``pairs`` does.
         """
         text = self._text()
         if not text or self.kind == FORM:
@@ -71,8 +71,8 @@ class Body:
 
 
 def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> Body:
-    """The body as far as it was received, at most ``limit`` bytes. Raises the exceptions of 413 and
-    415.
+    """The body, or its beginning if the client broke off. Raises RequestEntityTooLarge above
+    ``limit`` bytes, and UnsupportedMediaType.
     """
     request.max_content_length = DRAINED_BYTES  # in place of the dashboard's limit
     size = request.content_length or 0

@@ -25,7 +25,7 @@ def list_(call: Call) -> Response:
 def show(call: Call) -> Response:
     """With the answer to each attempt; the target is masked."""
     record = call.store.deliveries.get(call.id)
-    call.without_input()
+    call.refuse_input()
     return record_answer(json_of(record))
 
 

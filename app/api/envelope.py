@@ -36,8 +36,8 @@ def created(data: Mapping[str, Any]) -> Response:
 
 
 def answer_rows(answers: Sequence[Mapping[str, Any] | WakefulError], status: int) -> Response:
-    """The answer about many records: for each, the body of the answer to a request for it alone.
-    ``status``: of those that are not refused.
+    """The answer about many records: for each, the body that a request about it alone would get.
+    ``status``: the status of those that are not refused.
     """
     rows = [
         problem_body(answer.status, str(answer), getattr(answer, "errors", None))

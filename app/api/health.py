@@ -60,7 +60,7 @@ def _readyz() -> Response:
 
 
 def _checks_here() -> bool:
-    """Whether this installation has a checker; over remote servers it has none."""
+    """Whether this installation makes checks; a dashboard of remote servers makes none."""
     return bool(current_app.extensions["wakeful.settings"].store == "local")
 
 
@@ -69,7 +69,7 @@ def _metrics() -> Response:
     if token is not None and not _is_bearer(token):
         return problem(401, _("A token is needed here."), WWW_Authenticate="Bearer")
     registry = CollectorRegistry()
-    registry.register(_Figures())
+    registry.register(_Metrics())
     return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
@@ -79,7 +79,7 @@ def _is_bearer(token: str) -> bool:
     return scheme.lower() == "bearer" and matches
 
 
-class _Figures(Collector):
+class _Metrics(Collector):
     """The metrics. They are read from the database at each scrape, so that every web process
     returns the same figures.
     """
@@ -109,17 +109,17 @@ class _Figures(Collector):
         try:
             monitors = counts_for_api(store.monitors.overview())
             del monitors[MonitorStatus.FAILING]  # it would be counted twice in a sum
-            yield _by("status", "wakeful_monitors", "Monitors by status.", monitors)
+            yield _gauge("status", "wakeful_monitors", "Monitors by status.", monitors)
             counts = _counts(store.incidents, IncidentQuery, OPEN_STATUSES)
-            yield _by("status", "wakeful_open_incidents", "Open incidents by status.", counts)
+            yield _gauge("status", "wakeful_open_incidents", "Open incidents by status.", counts)
             counts = _counts(store.deliveries, DeliveryQuery, DeliveryStatus)
-            yield _by("status", "wakeful_deliveries", "Alert deliveries by status.", counts)
+            yield _gauge("status", "wakeful_deliveries", "Alert deliveries by status.", counts)
         except WakefulError:
             return  # a remote server lacks these figures, or does not answer
 
 
 def _backlog(now: datetime) -> Iterator[Metric]:
-    yield _by(
+    yield _gauge(
         "place",
         "wakeful_check_lag_seconds",
         "Since the most overdue check of a place was due. Up to 60 mean nothing.",
@@ -141,16 +141,16 @@ def _places() -> Iterator[Metric]:
     made = {place.name: place.checks_per_minute for place in places}
     checks = {name: count for name, count in made.items() if count is not None}
     text = "1 for a place with monitors from which no results come."
-    yield _by("place", "wakeful_place_silent", text, silent)
+    yield _gauge("place", "wakeful_place_silent", text, silent)
     text = "Checks that a place made lately."
-    yield _by("place", "wakeful_place_checks_per_minute", text, checks)
+    yield _gauge("place", "wakeful_place_checks_per_minute", text, checks)
 
 
 def _counts(records: Any, query: type, statuses: Iterable[str]) -> dict[str, int]:
     return {status: records.list(query(status=status, per_page=10)).total for status in statuses}
 
 
-def _by(label: str, name: str, text: str, values: Mapping[str, float]) -> Metric:
+def _gauge(label: str, name: str, text: str, values: Mapping[str, float]) -> Metric:
     family = GaugeMetricFamily(name, text, labels=[label])
     for word, value in values.items():
         family.add_metric([str(word)], value)

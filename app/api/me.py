@@ -10,7 +10,7 @@ from app.codec import json_of
 from app.stores import API_LEVEL
 
 # ``features`` in the answer is older than ``api_level`` and gets no new values. A key that is bound
-# to a tag gets TAG_FEATURES, any other key all of them.
+# to a tag gets TAG_FEATURES, any other key FEATURES.
 TAG_FEATURES = ["overview", "hours", "classify", "spans", "changes", "result_places",
                 "certificates", "list_order", "certificate_life"]  # fmt: skip
 FEATURES = [*TAG_FEATURES, "reports", "report_days", "report_mails", "status_pages", "contacts",

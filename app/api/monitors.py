@@ -153,7 +153,7 @@ def ping(call: Call) -> Response:
     """With the first 10,000 bytes of its body."""
     call.store.monitors.require(call.id)
     record = call.store.heartbeats.get(call.id, call.ids["ping"])
-    call.without_input()
+    call.refuse_input()
     return record_answer(json_of(record))
 
 

@@ -81,40 +81,42 @@ def document() -> dict[str, Any]:
         tags=[{"name": name, "description": text} for name, text in sorted(TAGS.items())],
     )
     spec.components.security_scheme("key", {"type": "http", "scheme": "bearer"})
-    named = _Named({**schemas.RECORDS, **_envelopes()})
+    components = _Components({**schemas.RECORDS, **_envelopes()})
     paths = {
         path.template: {
-            method.lower(): named.without(_described(method, path, operation))
+            method.lower(): components.with_references(_operation_object(method, path, operation))
             for method, operation in path.operations.items()
         }
         for path in PATHS.values()
     }
-    for name, schema in sorted(named.schemas.items()):
+    for name, schema in sorted(components.schemas.items()):
         spec.components.schema(name, schema)
     for template, operations in paths.items():
         spec.path(path=template, operations=operations)
-    written: dict[str, Any] = spec.to_dict()
-    return written
+    openapi: dict[str, Any] = spec.to_dict()
+    return openapi
 
 
-class _Named:
-    """Schemas by their names. Each that has a name stands once among the components: generated
-    clients have one class for it then.
+class _Components:
+    """The schemas that have a name. Each is once among the components of the document, so that
+    generated clients have one class for it.
     """
 
     def __init__(self, top: Mapping[str, Schema]) -> None:
         self.schemas: dict[str, Schema] = {}
         for name, schema in top.items():
-            self.schemas[name] = self.without({**schema, NAME: None})
+            self.schemas[name] = self.with_references({**schema, NAME: None})
 
-    def without(self, schema: Any) -> Any:
-        """``schema`` with references in place of the schemas that have a name."""
+    def with_references(self, schema: Any) -> Any:
+        """``schema`` with references in place of the schemas with names, which are added to
+        ``schemas``.
+        """
         if isinstance(schema, list):
-            return [self.without(part) for part in schema]
+            return [self.with_references(part) for part in schema]
         if not isinstance(schema, dict):
             return schema
         name = schema.get(NAME)
-        plain = {key: self.without(part) for key, part in schema.items() if key != NAME}
+        plain = {key: self.with_references(part) for key, part in schema.items() if key != NAME}
         if name is None:
             return plain
         annotations = {key: plain.pop(key) for key in ("description", "default") if key in plain}
@@ -123,7 +125,7 @@ class _Named:
         return _ref(name) | annotations
 
 
-def _described(method: str, path: Path, operation: Operation) -> Schema:
+def _operation_object(method: str, path: Path, operation: Operation) -> Schema:
     described: Schema = {
         "operationId": operation.name if method != "PUT" else f"{operation.name}_put",
         "summary": operation.summary,

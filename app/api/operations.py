@@ -24,7 +24,7 @@ from app.api.body import Body, sent_query
 from app.api.envelope import created, deleted, paged, record_answer
 from app.codec import json_of
 from app.errors import Invalid
-from app.forms.lists import indexed
+from app.forms.lists import indexed_names
 from app.forms.queries import ListForm, MarkerQueryForm, NoQueryForm, PageForm, list_query
 from app.forms.resources import FORMS
 from app.forms.schema import FormContext, SchemaForm, bind, overlay, query_values
@@ -81,10 +81,10 @@ class Call:
 
     @cached_property
     def query(self) -> Pairs:
-        """The parameters of the request; body fields are refused. It is read late, because the 404
-        of an unknown record precedes the 422 of a bad query.
+        """The parameters of the request; body fields are refused. Handlers read them after the
+        record, because the 404 of an unknown record precedes the 422 of a bad query.
         """
-        _refuse(self.body.pairs())
+        _refuse_values(self.body.pairs())
         return sent_query()
 
     def parameters(self, form_class: type[SchemaForm]) -> dict[str, Any]:
@@ -98,41 +98,41 @@ class Call:
         shape: Callable[[Any], Any] = json_of,
         **ids: int,
     ) -> Response:
-        """The page that ``read`` returns for the parameters. ``ids``: of the records that the list
-        belongs to.
+        """The answer with the page that ``read`` returns for the parameters. ``ids``: the ids of
+        the records that the list belongs to.
         """
         return paged(read(list_query(form_class, self.query, **ids)), shape, self.query)
 
-    def without_input(self) -> None:
+    def refuse_input(self) -> None:
         """Refuse body fields and parameters."""
-        _refuse(self.body.pairs())
-        _refuse(sent_query())
+        _refuse_values(self.body.pairs())
+        _refuse_values(sent_query())
 
     def new(self, form_class: type[SchemaForm]) -> dict[str, Any]:
         """The validated fields of a new record. Raises Invalid."""
-        _refuse(sent_query())
+        _refuse_values(sent_query())
         return bind(form_class, self.body.pairs(), self._context())
 
     def new_rows(self, form_class: type[SchemaForm], field: str) -> list[dict[str, Any] | Invalid]:
         """The validated fields of each new record in the list ``field``, or why it is refused.
         Raises Invalid if the list itself is refused.
         """
-        _refuse(sent_query())
+        _refuse_values(sent_query())
         sent_rows, others = self.body.rows(field)
         if any(name.partition("[")[0] == field for name, _value in others):
             raise Invalid({field: [_(ROWS, field=field)]})
-        _refuse(others)
+        _refuse_values(others)
         if not 1 <= len(sent_rows) <= MAX_IN_BATCH:
             raise Invalid({field: [_(ROW_COUNT, most=MAX_IN_BATCH)]})
         context = self._context()
         # Cached: many of the records may name the same contact.
         context = replace(context, contact_exists=cache(self.store.contacts.exists))
-        return [_bound(form_class, pairs, context) for pairs in sent_rows]
+        return [_bind_or_fault(form_class, pairs, context) for pairs in sent_rows]
 
     @contextmanager
     def names_as_sent(self) -> Iterator[None]:
-        """Rename the errors of the store in a list of ids to the indices as sent (decision 1): the
-        store has only the indices of the validated list.
+        """Give the store's errors about a list of ids the indices as sent (decision 1): the store
+        has only the indices of the validated list.
         """
         try:
             yield
@@ -144,7 +144,7 @@ class Call:
 
     def changes(self, form_class: type[SchemaForm], record: object) -> dict[str, Any]:
         """The validated fields that were sent for ``record``. Raises Invalid."""
-        _refuse(sent_query())
+        _refuse_values(sent_query())
         return overlay(form_class, record, self.body.pairs(), self._context())
 
     def _context(self) -> FormContext:
@@ -157,7 +157,7 @@ class Call:
         )
 
 
-def _bound(
+def _bind_or_fault(
     form_class: type[SchemaForm], pairs: Pairs, context: FormContext
 ) -> dict[str, Any] | Invalid:
     try:
@@ -172,14 +172,14 @@ def _as_sent(pairs: Pairs, error: str) -> str:
         return error
     values = dict(pairs)
     firsts: dict[str, str] = {}  # the index of each value: a list has no value twice
-    for name in indexed(field, values):
+    for name in indexed_names(field, values):
         firsts.setdefault(values[f"{field}[{name.index}]"], name.dotted)
     names = list(firsts.values())
     return names[int(position)] if int(position) < len(names) else error
 
 
-def _refuse(pairs: Pairs) -> None:
-    """Refuse any field or parameter that has a value."""
+def _refuse_values(pairs: Pairs) -> None:
+    """Raise Invalid if any field or parameter has a value."""
     query_values(NoQueryForm, pairs)
 
 
@@ -197,12 +197,12 @@ def _docstring(handler: Handler) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """``answer``: the name of the schema of ``data`` in the OpenAPI document. ``form``: reads the
-    body; ``update``: the body may leave out any field. ``scope``: of the key; by default read for
-    GET and write for other methods. ``refusals``: statuses besides those of all operations.
-    ``several``: the answer has an entry for each of several records. ``rows``: the body is a list
-    of records with this name, and ``form`` reads each. ``level``: the first level of the API that
-    has the operation; 0 for the base API.
+    """``answer``: the name of the schema of ``data`` in the OpenAPI document. ``form`` reads the
+    body; ``update``: the body may leave out any field. ``scope``: the scope that a key needs; by
+    default read for GET and write for other methods. ``refusals``: statuses besides those of all
+    operations. ``several``: the answer has an entry for each of several records. ``rows``: the name
+    of the list of records in the body, of which ``form`` reads each. ``level``: the first level of
+    the API that has the operation; 0 for the base API.
     """
 
     name: str
@@ -345,7 +345,7 @@ class Handlers:
 
     def show(self, call: Call) -> Response:
         record = self.records(call.store).get(call.id)
-        call.without_input()
+        call.refuse_input()
         return record_answer(self.shape(call, record))
 
     def update(self, call: Call) -> Response:
@@ -359,7 +359,7 @@ class Handlers:
 
     def delete(self, call: Call) -> Response:
         self.records(call.store).get(call.id)
-        call.without_input()
+        call.refuse_input()
         self.records(call.store).delete(call.id)
         return deleted(self.resource.path.removeprefix("/").removesuffix("s"), call.id)
 

@@ -1,9 +1,9 @@
 """The addresses that jobs call: a layer in front of the application, without a key (decision 18).
 
-Jobs of other services need only another host name: the texts, statuses and headers are those of
-healthchecks (``/ping/...``), Uptime Kuma (``/api/push/...``) and Better Stack's heartbeats
-(``/api/v1/heartbeat/...``), for the same secret and any method. The rules of the dashboard and of
-the API do not apply.
+A job that calls another service needs only another host name: the texts, statuses and headers are
+those of healthchecks (``/ping/...``), Uptime Kuma (``/api/push/...``) and Better Stack's heartbeats
+(``/api/v1/heartbeat/...``). Any method is accepted. The rules of the dashboard and of the API do
+not apply.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _MAX_MS = 365 * 24 * 3600 * 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """The parts of an address. ``token``: the secret, or the slug after a ping key."""
+class _PingCall:
+    """A call, as its address describes it. ``token``: the secret, or the slug after a ping key."""
 
     token: str
     kind: PingKind | None = PingKind.SUCCESS
@@ -53,25 +53,25 @@ class PingAddresses(Layer):
 
     def __init__(self, app: Flask, pings: Any) -> None:
         self._app, self._pings = app, pings
-        self._families: dict[str, Callable[[Environ, list[str]], Response]] = {
+        self._services: dict[str, Callable[[Environ, list[str]], Response]] = {
             "ping": self._healthchecks,
             "push": self._kuma,
             "heartbeat": self._betterstack,
         }
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
-        name, parts = _family(environ.get("PATH_INFO", ""))
+        name, parts = _service_of(environ.get("PATH_INFO", ""))
         if name is None:
             return self.inner(environ, start_response)
         if EARLY in environ:
             return continued(environ, start_response)
         try:
             with self._app.app_context():
-                answer = self._families[name](environ, parts)
+                answer = self._services[name](environ, parts)
         except Exception as fault:
             tell(log, "A ping was not stored.", fault)
-            if away := unavailable(fault):
-                answer = _text(503, str(away), {"Retry-After": "5"})
+            if error := unavailable(fault):
+                answer = _text(503, str(error), {"Retry-After": "5"})
             else:
                 answer = _text(500, "Something went wrong.")
         return answer(environ, start_response)
@@ -83,17 +83,19 @@ class PingAddresses(Layer):
         if call is not None:
             fault = _fault_of(call, rid)
             if fault is None:
-                if self._take(environ, call, rid=_stored(rid)):
+                if self._store(environ, call, rid=_stored(rid)):
                     return _text(200, "OK", HEADERS)
             elif self._pings.find(call.token) is not None:
                 return _text(400, fault, HEADERS)
         return self._by_slug(environ, parts, rid)
 
     def _by_slug(self, environ: Environ, parts: list[str], rid: str | None) -> Response:
-        """``KEY/SLUG`` and what it says."""
+        """Answer ``KEY/SLUG``, also with ``/start`` and so on: a ping key and the slug of a
+        heartbeat.
+        """
         call = _read_call(parts[1:]) if len(parts) > 1 else None
         if call is None:
-            return self._wrong(environ, _text(404, "not found", HEADERS))
+            return self._refuse_name(environ, _text(404, "not found", HEADERS))
         fault = _fault_of(call, rid)
         create = fault is None and _query(environ).get("create") == "1"
         try:
@@ -101,7 +103,7 @@ class PingAddresses(Layer):
         except (Conflict, Denied) as refusal:
             return _text(refusal.status, str(refusal), HEADERS)
         if match is None:
-            return self._wrong(environ, _text(404, "not found", HEADERS))
+            return self._refuse_name(environ, _text(404, "not found", HEADERS))
         if fault is not None:
             return _text(400, fault, HEADERS)
         id, created = match
@@ -111,21 +113,23 @@ class PingAddresses(Layer):
     def _kuma(self, environ: Environ, parts: list[str]) -> Response:
         query = _query(environ)
         is_up = (query.get("status") or "up") == "up"
-        call = _Call(parts[0], PingKind.SUCCESS if is_up else PingKind.FAIL)
+        call = _PingCall(parts[0], PingKind.SUCCESS if is_up else PingKind.FAIL)
         details = {"took": _ms(query.get("ping")), "text": query.get("msg", "")}
-        if len(parts) == 1 and self._take(environ, call, **details):
+        if len(parts) == 1 and self._store(environ, call, **details):
             return _json(200, {"ok": True})
-        return self._wrong(environ, _json(404, {"ok": False, "msg": NO_MONITOR}))
+        return self._refuse_name(environ, _json(404, {"ok": False, "msg": NO_MONITOR}))
 
     def _betterstack(self, environ: Environ, parts: list[str]) -> Response:
         call = _read_call(parts)
         is_theirs = call is not None and call.kind in (PingKind.SUCCESS, PingKind.FAIL)
-        if call is not None and is_theirs and self._take(environ, call):
+        if call is not None and is_theirs and self._store(environ, call):
             return _text(200, "OK")
-        return self._wrong(environ, _text(404, "not found"))
+        return self._refuse_name(environ, _text(404, "not found"))
 
-    def _wrong(self, environ: Environ, answer: Response) -> Response:
-        """The answer to an unknown name: ``answer``, or 429 for an address that guesses names."""
+    def _refuse_name(self, environ: Environ, answer: Response) -> Response:
+        """Count a call with an unknown name. Return ``answer``, or 429 if its address has sent too
+        many of them.
+        """
         seconds = self._pings.count_wrong(environ.get("REMOTE_ADDR"))
         if seconds is None:
             return answer
@@ -135,14 +139,14 @@ class PingAddresses(Layer):
         refusal.headers["Retry-After"] = str(seconds)
         return refusal
 
-    def _take(self, environ: Environ, call: _Call, **details: Any) -> bool:
-        """Store a ping by its secret. Returns whether a heartbeat has it."""
+    def _store(self, environ: Environ, call: _PingCall, **details: Any) -> bool:
+        """Store a ping by its secret. Return whether a heartbeat has this secret."""
         ping = _ping(environ, call, self._pings.now(), **details)
         return bool(self._pings.take_by_token(call.token, ping))
 
 
 def _ping(
-    environ: Environ, call: _Call, at: datetime, *, text: str = "", **details: Any
+    environ: Environ, call: _PingCall, at: datetime, *, text: str = "", **details: Any
 ) -> ArrivedPing:
     return ArrivedPing(
         at,
@@ -155,7 +159,7 @@ def _ping(
     )
 
 
-def _family(path: str) -> tuple[str | None, list[str]]:
+def _service_of(path: str) -> tuple[str | None, list[str]]:
     """The service of an address, and the parts of the path after its prefix."""
     for name, prefix in _PREFIXES.items():
         if path.startswith(prefix):
@@ -167,25 +171,25 @@ def _family(path: str) -> tuple[str | None, list[str]]:
 
 def is_ping(path: str) -> bool:
     """Whether a request with this path is a ping, whose body may be larger than other bodies."""
-    return _family(path)[0] is not None
+    return _service_of(path)[0] is not None
 
 
-def _read_call(parts: list[str]) -> _Call | None:
+def _read_call(parts: list[str]) -> _PingCall | None:
     """The call of ``TOKEN``, ``TOKEN/start`` or ``TOKEN/EXIT_STATUS``; None for another path.
     ``kind`` is None for an invalid exit status.
     """
     token = parts[0]
     if len(parts) == 1:
-        return _Call(token)
+        return _PingCall(token)
     if len(parts) > 2:
         return None
     end = parts[1]
     if _DIGITS.fullmatch(end):
         status = int(end[:9])
         if len(end) > 9 or status > MAX_EXIT_STATUS:
-            return _Call(token, None)
-        return _Call(token, PingKind.FAIL if status else PingKind.SUCCESS, status)
-    return _Call(token, KINDS[end]) if end in KINDS else None
+            return _PingCall(token, None)
+        return _PingCall(token, PingKind.FAIL if status else PingKind.SUCCESS, status)
+    return _PingCall(token, KINDS[end]) if end in KINDS else None
 
 
 def _query(environ: Environ) -> dict[str, str]:
@@ -194,7 +198,7 @@ def _query(environ: Environ) -> dict[str, str]:
     return {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
 
 
-def _fault_of(call: _Call, rid: str | None) -> str | None:
+def _fault_of(call: _PingCall, rid: str | None) -> str | None:
     if call.kind is None:
         return "invalid url format"
     try:

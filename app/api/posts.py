@@ -47,7 +47,7 @@ def create(call: Call) -> Response:
 def show(call: Call) -> Response:
     """With all of its updates, the newest last."""
     record = _post(call)
-    call.without_input()
+    call.refuse_input()
     return record_answer(json_of(record))
 
 
@@ -62,7 +62,7 @@ def update(call: Call) -> Response:
 def delete(call: Call) -> Response:
     """Takes the post and its updates off the page."""
     id = _post(call).id
-    call.without_input()
+    call.refuse_input()
     call.store.posts.delete(call.id, id)
     return deleted("post", id)
 
@@ -79,7 +79,7 @@ def add_update(call: Call) -> Response:
 def show_update(call: Call) -> Response:
     """Returns one update of a post."""
     record = _update(call)
-    call.without_input()
+    call.refuse_input()
     return record_answer(json_of(record))
 
 

@@ -1,5 +1,5 @@
-"""The dashboard's page about the API: each operation, from the table of operations and the OpenAPI
-document, and the requests that a person tries on the page.
+"""The content of the dashboard's reference of the API, from the table of operations and the OpenAPI
+document; and the requests that a person sends from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from app.codec.schema import Schema
 from app.i18n import speaking
 from app.records import Scope
 
-# The values of fields in examples. They are valid together.
+# The values of fields in examples. An example may use any of them together.
 EXAMPLES: Mapping[str, Any] = {
     "name": "Shop",
     "url": "https://shop.example",
@@ -65,7 +65,7 @@ MAX_SHOWN = 20_000  # characters of an answer
 
 @dataclass(frozen=True, slots=True)
 class ReferenceField:
-    """``values``: the type and the limits in words."""
+    """A parameter, or a field of a body. ``values``: its type and limits in words."""
 
     name: str
     values: str
@@ -76,7 +76,7 @@ class ReferenceField:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One operation. ``methods``: those that do the same."""
+    """One operation. ``methods``: the methods that do the same, such as PUT and PATCH."""
 
     name: str
     methods: Sequence[str]
@@ -159,11 +159,11 @@ def references() -> Mapping[str, Reference]:
             methods.setdefault(operation.name, []).append(method)
         for names in methods.values():
             operation = path.operations[names[-1]]
-            described[operation.name] = _described(path, names, operation)
+            described[operation.name] = _reference_of(path, names, operation)
     return described
 
 
-def _described(path: Path, methods: Sequence[str], operation: Operation) -> Reference:
+def _reference_of(path: Path, methods: Sequence[str], operation: Operation) -> Reference:
     written = document()["paths"][path.template][methods[-1].lower()]
     sent = written.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
     body = _fields(sent) if sent else []
@@ -200,7 +200,7 @@ def _as_object(parameters: Sequence[Schema]) -> Schema:
     }
 
 
-def _resolved(schema: Schema) -> Schema:
+def _resolve(schema: Schema) -> Schema:
     if "$ref" not in schema:
         return schema
     named: Schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
@@ -208,11 +208,11 @@ def _resolved(schema: Schema) -> Schema:
 
 
 def _fields(schema: Schema) -> list[ReferenceField]:
-    schema = _resolved(schema)
+    schema = _resolve(schema)
     return [
         ReferenceField(
             name,
-            _values(part),
+            _type_in_words(part),
             name in schema.get("required", ()),
             _default(part),
             part.get("description", ""),
@@ -226,14 +226,14 @@ def _default(schema: Schema) -> str:
     return str(value) if isinstance(value, str) else json.dumps(value)
 
 
-def _values(schema: Schema) -> str:
+def _type_in_words(schema: Schema) -> str:
     """Type and limits of a field, in words."""
-    schema = _resolved(schema)
+    schema = _resolve(schema)
     if choices := schema.get("oneOf"):
-        return ", or ".join(map(_values, choices))
+        return ", or ".join(map(_type_in_words, choices))
     kind: Any = schema.get("type", "")
     if isinstance(kind, list):
-        return ", or ".join(_values({**schema, "type": each}) for each in kind)
+        return ", or ".join(_type_in_words({**schema, "type": each}) for each in kind)
     if words := schema.get("enum"):
         return " | ".join(map(str, words))
     match kind:
@@ -244,7 +244,7 @@ def _values(schema: Schema) -> str:
         case "string":
             return "text" + _limits(schema, "Length", " characters")
         case "array":
-            return f"list{_limits(schema, 'Items', '')} of: {_values(schema['items'])}"
+            return f"list{_limits(schema, 'Items', '')} of: {_type_in_words(schema['items'])}"
         case "object" if names := list(schema.get("properties", ())):
             return "{" + ", ".join(names) + "}"
         case "integer" | "number":
@@ -253,7 +253,9 @@ def _values(schema: Schema) -> str:
 
 
 def _limits(schema: Schema, suffix: str, unit: str) -> str:
-    """``suffix``: of the two keywords, such as ``Length`` of ``minLength`` and ``maxLength``."""
+    """The limits in words. ``suffix``: the end of their keywords in the schema, such as ``Length``
+    for ``minLength`` and ``maxLength``.
+    """
     low, high = (schema.get(f"{prefix}{suffix}") for prefix in ("min", "max"))
     match low, high:
         case None, None:
@@ -289,8 +291,8 @@ def _example(operation: Operation, body: Sequence[ReferenceField]) -> Mapping[st
 
 
 def send(app: Flask, reference: Reference, target: str, secret: str, body: str) -> TriedAnswer:
-    """Send a request to this API as a program with this key would: without a cookie, and with the
-    address of the person. The request is not stored.
+    """Send a request to this API as a program with this key would: without a cookie, and from the
+    network address of the person. The key is not stored.
     """
     path, _sign, query = target.partition("?")
     environ = EnvironBuilder(

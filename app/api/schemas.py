@@ -57,10 +57,10 @@ SENT_ASSERTION = {
 
 
 def of_field(field: SchemaField, *, update: bool = False) -> Schema:
-    """The schema of a field's input. In an update it has no default, which generated clients would
-    send, and so change fields that nobody wants to change.
+    """The schema of a field's input. In an update it has no default: generated clients would send
+    the default, and change fields that the caller did not want to change.
     """
-    schema = _kind(field)
+    schema = _schema_of(field)
     if field.description:
         schema["description"] = str(field.description)
     if isinstance(field, f.DateTime):
@@ -94,7 +94,7 @@ LISTS: dict[type, Schema] = {
 }
 
 
-def _kind(field: SchemaField) -> Schema:
+def _schema_of(field: SchemaField) -> Schema:
     limit = MAX_GROUPS if isinstance(field, GroupList) else getattr(field, "limit", None)
     for cls in type(field).__mro__:
         if cls in LISTS:
@@ -138,14 +138,14 @@ def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:
         schema = of_field(field, update=update)
         properties[field.short_name] = schema if field.short_name in required else nullable(schema)
     for name, schema in properties.items() if monitors else ():
-        _tell_kinds(schema, kinds_with(name))
+        _add_kinds(schema, kinds_with(name))
     if monitors:  # a heartbeat has a default
         required = [name for name in required if name != "interval"]
     more = {"required": required} if required and not update else {}
     return json_object(properties, additionalProperties=False, **more)
 
 
-def _tell_kinds(schema: Schema, kinds: Sequence[str]) -> None:
+def _add_kinds(schema: Schema, kinds: Sequence[str]) -> None:
     if len(kinds) < len(KINDS):
         sentence = f"Only for the kind {' or '.join(kinds)}; elsewhere empty or its default."
         schema["description"] = f"{schema.get('description', '')} {sentence}".strip()
@@ -308,7 +308,7 @@ MONITOR = schema_of(
 )
 FAILING = {"type": "boolean", "description": "Its last check failed, and is being repeated."}
 
-AS_THEY_ARE = (
+PLAIN_RECORDS = (
     records.Result, records.CheckedNow, records.Ping, records.CertificateChain, records.SlowAlerts,
     records.Post, records.PostUpdate, records.Subscriber,
 )  # fmt: skip
@@ -321,7 +321,7 @@ RECORDS: dict[str, Schema] = {
     "Incident": schema_of(
         records.Incident, unreadable=UNREADABLE, evidence=EVIDENCE, changes=CHANGES
     ),
-    **{cls.__name__: schema_of(cls) for cls in AS_THEY_ARE},
+    **{cls.__name__: schema_of(cls) for cls in PLAIN_RECORDS},
     "Statistics": record(
         {
             "range": nullable(words(records.StatisticsRange)),  # null between two times

@@ -80,7 +80,9 @@ def main() -> int:
 
 
 def _call(url: str) -> None:
-    """Call the heartbeat as its job does: each run is timed, and each fifth fails."""
+    """Call the heartbeat as a job would: at the start and the end of each run. Every fifth run
+    fails.
+    """
     for number in count(1):
         time.sleep(JOB_SECONDS)
         for end in ("/start", "/3" if number % 5 == 0 else ""):
@@ -90,7 +92,7 @@ def _call(url: str) -> None:
 
 
 def _fill(targets: Targets) -> str:
-    """Returns the ping URL of a heartbeat."""
+    """Create all records and their past. Return the ping URL of the heartbeat."""
     now = datetime.now(UTC)
     store = current_store()
     for contact in contacts(targets):

@@ -18,7 +18,7 @@ from app.db.statements import pieces
 from app.db.tables import IncidentRow, MonitorRow
 from app.records import DEFAULT_PLACE_ID, Ending, Result, Timings, Verdict
 
-# Written in one transaction: small enough that a running checker never waits for long.
+# Rows in one transaction: few enough that a running checker does not wait for long.
 ROWS_AT_ONCE = 5000
 FINE = timedelta(hours=26)
 GAP = timedelta(hours=20)
@@ -45,10 +45,10 @@ class PastOutage:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """How a monitor has been: usual response time in ms, its unrest, and the outages."""
+    """The past of a monitor: usual response time in ms, how much it varies, and the outages."""
 
     response_ms: int = 120
-    unrest: float = 0.25
+    variation: float = 0.25
     outages: Sequence[PastOutage] = ()
     https: bool = True
     ip: str = "127.0.0.1"
@@ -60,8 +60,8 @@ def write(
 ) -> None:
     """Give the monitor results of the last ``days`` and the incidents of its outages.
 
-    ``interval`` in seconds between results that are older than ``FINE``; those after it come every
-    minute.
+    ``interval``: the seconds between results that are older than ``FINE``; newer results are a
+    minute apart.
     """
     results = list(_results(monitor_id, past, interval, days, now, random.Random(seed)))  # noqa: S311 (not a secret)
     kind = kind_of(db.session.get_one(MonitorRow, monitor_id).url)
@@ -86,7 +86,7 @@ def _results(
         off = gap is not None and timedelta(days=gap) - GAP < now - moment < timedelta(days=gap)
         if not off:
             yield _result(monitor_id, past, moment, now, dice)
-        # The last hours are as dense as they will go on. Checks are a little late, never early.
+        # Recent checks are as frequent as those to come. Checks are a little late, never early.
         step = 60 if now - moment < FINE else interval
         moment += timedelta(seconds=step, milliseconds=dice.randrange(40))
 
@@ -107,10 +107,10 @@ def _result(
             response_time=past.response_ms if status else None,
             ip=past.ip,
         )
-    # Busier by day than by night, and now and then a slow one.
+    # Slower by day than by night, and sometimes very slow.
     wave = 1 + 0.3 * math.sin((moment.hour + moment.minute / 60 - 8) / 24 * 2 * math.pi)
     slow = 3.0 if dice.random() < 0.004 else 1.0
-    whole = max(4, round(past.response_ms * wave * slow * dice.lognormvariate(0, past.unrest)))
+    whole = max(4, round(past.response_ms * wave * slow * dice.lognormvariate(0, past.variation)))
     tls = whole // 4 if past.https else None
     parts = (whole // 20, whole // 10, tls, whole // 2)
     download = whole - sum(part or 0 for part in parts)
@@ -127,7 +127,7 @@ def _result(
 
 
 def _without_http(result: Result, kind: Kind) -> Result:
-    """The result as a check that only connects, or asks once, would have brought it."""
+    """The result of a check of ``kind``, which has a single phase and no HTTP status."""
     phase = "connect" if "connect" in kind.phases else "ttfb"
     timings = Timings(**{phase: result.response_time})
     return replace(result, status_code=None, http_version=None, timings=timings)

@@ -10,9 +10,9 @@ from app.demo.targets import Targets
 
 Pairs = list[tuple[str, str]]
 
-# Checks of the past lie farther apart than those to come, so that the demonstration starts in
-# seconds. Until the past is summed, the monitors have this interval: it says how long a check
-# counts.
+# The checks of the past have a longer interval than those to come, so that the demonstration starts
+# in seconds. The monitors have this interval until the past is rolled up, because the interval is
+# how long a check counts.
 PAST_INTERVAL = 1800
 
 REFUSED = (
@@ -55,12 +55,12 @@ RUNBOOK = (
     "Restart the web server: https://wiki.example/shop/restart\nAsk Ada about the load balancer."
 )
 
-# Words of the incidents' people.
+# The people who acknowledged incidents and commented on them.
 ADA, LIN = "ada@wakeful.test", "lin@wakeful.test"
 
 
 def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
-    """Form fields and past of each monitor. What fails now does so in ``targets``."""
+    """The form fields and the past of each monitor. ``targets`` has the servers that they check."""
     http = targets.http
     team = [("alerts[0][key]", "contact"), ("alerts[0][value]", TEAM)]
     gone = [("alerts[0][key]", "slack"), ("alerts[0][value]", f"{http}/hooks/gone")]
@@ -164,7 +164,7 @@ def contacts(targets: Targets) -> list[Pairs]:
 
 
 def status_page(ids: Mapping[str, int]) -> Pairs:
-    """``ids``: of the monitors, by name."""
+    """The fields of the status page. ``ids``: the ids of the monitors by name."""
     shown = [name for names in PUBLIC.values() for name in names]
     page = [("name", "Status of the shop"), ("slug", "shop"), ("description", "How we are doing.")]
     page += BRAND
@@ -174,8 +174,8 @@ def status_page(ids: Mapping[str, int]) -> Pairs:
     for index, (group, names) in enumerate(PUBLIC.items()):
         page.append((f"groups[{index}][name]", group))
         page += [
-            (f"groups[{index}][monitors][{place}]", str(ids[name]))
-            for place, name in enumerate(names)
+            (f"groups[{index}][monitors][{position}]", str(ids[name]))
+            for position, name in enumerate(names)
         ]
     return page
 

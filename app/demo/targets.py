@@ -1,8 +1,8 @@
-"""Local sites that fail by a script: one path each, judged by the minute of the clock.
+"""Local servers that fail by a script, which depends on the minute of the clock.
 
-A listener for HTTP, one that greets as a mail server does, one that starts TLS as such a server,
-one for HTTPS with a certificate that runs out within days, one for HTTPS with a certificate that
-signed itself, and a DNS server. All on loopback.
+They listen on loopback: an HTTP server with a script for each path, a mail server that greets, a
+mail server with STARTTLS, an HTTPS server whose certificate expires within days, one whose
+certificate is self-signed, and a DNS server.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PEM = serialization.Encoding.PEM
 
 @dataclass(frozen=True, slots=True)
 class TargetAnswer:
-    """The answer of a target. ``wait`` in seconds before the first byte."""
+    """The answer of a target. ``wait``: seconds before the first byte."""
 
     status: int = 200
     body: str = "<h1>All well</h1>"
@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_POST(self) -> None:
-        """The channel that alerts go to: one that takes them, and one that was removed."""
+        """The webhooks that alerts go to: all accept messages, but for one that was removed."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         gone = self.path.startswith("/hooks/gone")
         body = b"This hook was removed" if gone else b"ok"
@@ -114,12 +114,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def greeting(minute: int) -> bytes:
-    """The greeting of the mail server: it turns everybody away now and then."""
+    """The greeting of the mail server, which refuses every client for some minutes."""
     return b"421 Too busy, try later\r\n" if minute % 15 < 3 else b"220 mail ESMTP ready\r\n"
 
 
 class _Quiet:
-    """A server with a thread for each client; one that goes away is no news."""
+    """A server with a thread for each client, which does not log lost connections."""
 
     daemon_threads = True
 
@@ -137,7 +137,7 @@ class _Mail(_Quiet, socketserver.ThreadingTCPServer):
 
 
 def starts_tls(minute: int) -> bool:
-    """Whether the submission server has its certificate at hand."""
+    """Whether the submission server offers TLS at this minute."""
     return minute % 18 >= 4
 
 
@@ -166,7 +166,7 @@ class _SubmissionServer(_Mail):
 
 
 def records(minute: int) -> Sequence[str]:
-    """The mail servers in DNS: now and then somebody forgets them."""
+    """The MX records in DNS, which are missing for some minutes."""
     return () if minute % 25 < 4 else ("10 mail.shop.example.",)
 
 
@@ -190,7 +190,7 @@ class _Server(_Quiet, ThreadingHTTPServer):
     context: ssl.SSLContext | None = None
 
     def finish_request(self, request: object, client_address: object) -> None:
-        # In the connection's own thread: a client that never shakes hands holds up no other.
+        # In the thread of the connection, so that a client that does not begin TLS blocks no other.
         if self.context is not None:
             try:
                 request = self.context.wrap_socket(request, server_side=True)  # type: ignore[arg-type]
@@ -210,9 +210,9 @@ class Targets:
         self.authority = folder / "demo-authority.pem"
         self._servers: list[socketserver.TCPServer] = []
         self.http = self._serve("http", None)
-        expiring = self._signed(folder, days=6)
+        expiring = self._context(folder, days=6)
         self.expiring = self._serve("https", expiring)
-        self.self_signed = self._serve("https", self._signed(folder, days=300, by_itself=True))
+        self.self_signed = self._serve("https", self._context(folder, days=300, self_signed=True))
         self.mail = self._start("tcp", _Mail((HOST, 0), _Greeter))
         self.submission = self._start("tls", _SubmissionServer((HOST, 0), expiring))
         self.names = self._start("dns", _NameServer((HOST, 0), _Names))
@@ -232,16 +232,16 @@ class Targets:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return f"{scheme}://{HOST}:{server.server_address[1]}"
 
-    def _signed(self, folder: Path, *, days: int, by_itself: bool = False) -> ssl.SSLContext:
+    def _context(self, folder: Path, *, days: int, self_signed: bool = False) -> ssl.SSLContext:
         key = ec.generate_private_key(ec.SECP256R1())
-        if by_itself:
+        if self_signed:
             chain = [_certificate("127.0.0.1", key, "127.0.0.1", key, days, authority=False)]
         else:
             root_key = ec.generate_private_key(ec.SECP256R1())
             root = _certificate("Demo authority", root_key, "Demo authority", root_key, 3650, True)
             self.authority.write_bytes(root.public_bytes(PEM))
             chain = [_certificate("127.0.0.1", key, "Demo authority", root_key, days, False)]
-        path = folder / f"demo-{'self' if by_itself else 'leaf'}.pem"
+        path = folder / f"demo-{'self' if self_signed else 'leaf'}.pem"
         path.touch(mode=0o600)
         kind = serialization.PrivateFormat.PKCS8
         secret = key.private_bytes(PEM, kind, serialization.NoEncryption())

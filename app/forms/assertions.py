@@ -76,7 +76,7 @@ class AssertionList(PairList):
             str(row.source), str(row.property) or None, str(row.op), str(row.value) or None
         )
 
-    def validated(self, row: Any) -> Assertion:
+    def validate_row(self, row: Any) -> Assertion:
         """Validate a row. JSON may send a number or a boolean as the value; it is compared
         as text.
         """

@@ -1,4 +1,4 @@
-"""The forms of the dashboard: the forms of the API with CSRF protection, times in the person's
+"""The forms of the dashboard: the forms of the API, with CSRF protection, times in the person's
 zone, masked secrets, rows and checkboxes.
 
 A view does::
@@ -84,8 +84,8 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     ) -> None:
         self.clone = clone
         self.submitted: Any = None
-        self.trouble = ""  # why it could not be saved, if no field has a fault
-        self.unanswered = False  # the store did not answer, so do not ask it for choices
+        self.trouble = ""  # a fault that belongs to no field
+        self.unanswered = False  # whether the store did not answer: do not ask it for choices
         context = FormContext(
             now=now,
             telegram_token_set=telegram_token_set,
@@ -137,13 +137,15 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         return {name: value for name, value in values.items() if self._changed(name, value)}
 
     def _is_chosen(self, name: str) -> bool:
-        """Whether the field has a value: without a known stored value, only if one was entered."""
+        """Whether the value is sent to the store. A field whose stored value cannot be shown is
+        sent only if a value was entered.
+        """
         field = self._fields.get(name)
         return not isinstance(field, SchemaField) or not field.unclear or field.sent
 
-    def shown(self) -> str:
-        """A hash of each field when the form was opened, for a hidden input. Without it, an old
-        page would undo the later changes of others.
+    def marks_at_opening(self) -> str:
+        """A hash of each field's value when the form was opened, for a hidden input. Without them,
+        a page that was open for long would undo the changes that others made since.
         """
         if self.record is None or self.clone:
             return ""
@@ -210,8 +212,8 @@ def browser(form: type[SchemaForm]) -> type[BrowserForm]:
 
 
 class _MonitorInputs(BrowserForm):
-    """A stored password is never shown: an empty field keeps it, a checked box removes it. The form
-    suggests days for the certificate warning, which are dropped if the URL has no certificate.
+    """A stored password is never shown: an empty field keeps it, a checked box removes it. A new
+    monitor starts with days for the certificate warning, which are removed if its URL needs none.
     """
 
     remove_password = ExtraSwitch(N_("Remove the stored password"), default=False)
@@ -247,12 +249,13 @@ class _MonitorInputs(BrowserForm):
 
 
 class BrowserMonitorForm(_MonitorInputs, MonitorForm):
-    """Create, edit and clone. For a clone, ``fields()`` has a password only if one was typed (or
-    None: removed). A URL without a name is enough: the script that fills the name in may not run.
+    """The form to create, edit and clone a monitor. For a clone, ``fields()`` has a password only
+    if one was typed, or None if the box to remove it was checked. A new monitor without a name gets
+    one from its URL, because the script that fills in the name may not run.
 
-    An unreadable stored value shows as empty. It stays unless a value is entered, or the box to
-    remove it is checked. An unreadable one of ``CHECK_FIELDS`` shows as the default, and saving the
-    form replaces it.
+    An unreadable stored value is shown as empty. It is kept unless a value is entered, or the box
+    to delete it is checked. An unreadable value of ``CHECK_FIELDS`` is shown as the default, and
+    saving the form replaces it.
     """
 
     interval = IntervalChoice(
@@ -298,7 +301,7 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
             self.alerts.add_fault(_(ENTER_OR_DELETE))
 
     def _mark(self, name: str, value: Any) -> str:
-        """The mark without the order of contacts: they are boxes, so nobody can change it."""
+        """The mark of alerts does not depend on the order of contacts, because boxes have none."""
         if name == "alerts":
             contacts = sorted(pair.value for pair in value if pair.key == records.CONTACT)
             value = (
@@ -326,8 +329,8 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
             replaced = (*replaced, *records.KIND_OPTIONS)
         fields = {name: values[name] for name in replaced if name in values} | super().fields()
         if self.leads_elsewhere():
-            # A secret that was entered is sent even if it equals the stored one: the store drops
-            # secrets that are not sent.
+            # A secret that was entered is sent even if it equals the stored one: for a new server,
+            # the store deletes the secrets that are not sent.
             typed = {name: values[name] for name in records.SENT_SECRETS if values.get(name)}
             fields = typed | fields
         if "interval" in fields and not self.context.bare:

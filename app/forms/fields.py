@@ -1,8 +1,8 @@
 """Fields with a single value. ``app.rules.text`` has the sentences for refusals.
 
-A field that is not sent keeps the record's value. A field that is sent empty gets its default,
-which is None for an optional field without one; a switch without one is refused. Templates read
-labels, help texts and choices from the field.
+A field that is not sent keeps the record's value. A field that is sent empty gets its default, or
+None if it has none; an empty switch without a default is refused. Templates read labels, help texts
+and choices from the field.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ LEAVE = N_("Leave as it is")
 
 
 class OneValue(SchemaField):
-    """The base of fields with a single value: ``read`` turns non-empty text into a value or raises
-    ValueError."""
+    """The base of fields with a single value. ``read`` converts text that is not empty into a
+    value, or raises ValueError with a sentence.
+    """
 
     keeps = ""  # the input of a browser that keeps the stored value, if the field is ``unclear``
 
@@ -91,9 +92,9 @@ class OneValue(SchemaField):
         super().process_data(None if self.unclear else value)
 
     def is_untouched(self, value: str) -> bool:
-        """Whether a browser sent the text that the page showed. It then stands for the stored
-        value, which may be against the rules: a time that occurs twice, or a value of another
-        server. The value that is shown in place of a damaged one counts as entered.
+        """Whether a browser sent the text that the page showed. The field then keeps its stored
+        value, which ``read`` may refuse or change: a time that occurs twice, or a value of another
+        server. The text that is shown in place of a damaged value counts as entered.
         """
         form = form_of(self)
         damaged = getattr(form.record, "unreadable", ())
@@ -175,7 +176,7 @@ class Tag(Text):
 
 
 class Url(Text):
-    """A URL, read by the same rule as in checks. Over a bare remote server, only web URLs."""
+    """A URL, read by the same rule as in checks. A bare remote server accepts only web URLs."""
 
     widget = widgets.URLInput()
 
@@ -190,14 +191,14 @@ class Url(Text):
 
 
 def _read_web_url(url: str) -> None:
-    """The rule of a server with the base API alone, which checks by HTTP requests."""
+    """The rule for a server with the base API alone, which checks by HTTP requests."""
     parts = urlsplit(url)  # may raise ValueError
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         raise ValueError(_("This server checks web addresses alone, such as https://example.com."))
 
 
 def with_scheme(text: str) -> str:
-    """The URL that a person means: ``https://`` is put before a host without a scheme, such as
+    """The text with ``https://`` in front, if it is a URL without a scheme, such as
     ``example.com``, ``example.com:8443/health`` or ``localhost``.
     """
     text = text.strip()
@@ -215,8 +216,9 @@ ELSEWHERE = N_(
 
 
 class Secret(Text):
-    """Text that the dashboard shows masked. If the mask is sent back, the stored value stays
-    (decision 3)."""
+    """Text that the dashboard shows masked. If the mask is sent back, the stored value is kept
+    (decision 3).
+    """
 
     def read(self, value: str) -> str:
         entered = super().read(value)
@@ -231,7 +233,7 @@ class Secret(Text):
         return "" if data is None else mask(str(data))
 
     def refuse_stored(self) -> None:
-        """Drop the stored value, or refuse its mask."""
+        """Remove the stored value if the field was not sent, and refuse a mask if it was."""
         if self.sent and self.shown is not None and looks_masked(self.shown):
             self.add_fault(_(ELSEWHERE))
         super().refuse_stored()
@@ -305,8 +307,8 @@ class Ids(OneValue):
 class Options(OneValue, SelectFieldBase):
     """One of a few values, each with its label. ``choices`` are (text, label) for a select; an
     optional field starts with ``none``. ``labels`` with numbers in them are a function, which is
-    called for each form in its language. ``each``: returns the label of a stored value that is none
-    of the choices.
+    called for each form in its language. ``label_of``: returns the label of a stored value that is
+    none of the choices.
     """
 
     widget = widgets.Select()
@@ -317,11 +319,11 @@ class Options(OneValue, SelectFieldBase):
         label: str,
         labels: Labels | Callable[[], Labels],
         none: str | None = None,
-        each: Callable[[Any], str] = str,
+        label_of: Callable[[Any], str] = str,
         **kwargs: Any,
     ) -> None:
         super().__init__(label, **kwargs)
-        self.each = each
+        self.label_of = label_of
         labels = labels() if callable(labels) else labels
         self.allowed = {str(value): value for value in labels}
         self.choices = [(KEEP, LEAVE)] if self.unclear else []
@@ -334,7 +336,7 @@ class Options(OneValue, SelectFieldBase):
         # Another server may have stored a value that is none of the choices.
         if stored and form_of(self).record is not None and str(value) not in self.allowed:
             self.allowed[str(value)] = value
-            self.choices.append((str(value), self.each(value)))
+            self.choices.append((str(value), self.label_of(value)))
 
     def leave_out(self, *values: str) -> None:
         """Neither show nor accept these."""
@@ -359,7 +361,7 @@ class Options(OneValue, SelectFieldBase):
 
 
 class WordChoice(Options):
-    """One of an enum's words, matched exactly. ``words``: the enum, or each word's label."""
+    """One of an enum's words, matched exactly. ``words``: the enum, or the label of each word."""
 
     def __init__(self, label: str, words: type[StrEnum] | Labels, **kwargs: Any) -> None:
         if isinstance(words, type):
@@ -442,7 +444,9 @@ class ClockTime(OneValue):
 
 
 class _ZoneList(widgets.Select):
-    """Renders each option once: the 400 of a list cost more than the rest of its form."""
+    """A list whose options are rendered once and cached: 400 of them take longer than the rest of
+    the form.
+    """
 
     @classmethod
     def render_option(cls, choice: Any, **_kwargs: Any) -> Any:  # type: ignore[override]
@@ -451,7 +455,7 @@ class _ZoneList(widgets.Select):
 
 @lru_cache(maxsize=2_000)
 def _zone_option(name: str, label: str, selected: bool) -> Any:
-    """``data-was``: the older name, which a browser may have for its own zone."""
+    """The option of a zone. ``data-was``: its older name, which browsers may still use."""
     was = {"data-was": zones.FORMER[name]} if name in zones.FORMER else {}
     render: Any = widgets.Select.render_option  # of which types-WTForms has the old signature
     return render(Choice(name, label, selected, was))

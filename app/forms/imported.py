@@ -39,10 +39,9 @@ _SHOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Validated:
-    """A candidate with the fields for a store. ``fields`` is None if the candidate is not valid;
-    ``faults`` then say why, and how to correct it. ``settings``: the lines of the preview, each
-    with label and value.
+class ValidatedCandidate:
+    """A candidate and its ``fields`` for the store. If it is not valid, ``fields`` is None, and
+    ``faults`` say why. ``settings``: the lines of the preview, each with label and value.
     """
 
     candidate: Candidate
@@ -79,7 +78,7 @@ class Validated:
 
 @dataclass(frozen=True, slots=True)
 class ImportDefaults:
-    """The values that every imported monitor gets: the interval if it has none, tags and
+    """The values that imported monitors get: an interval if they have none, and additional tags and
     contacts.
     """
 
@@ -95,12 +94,12 @@ def validate(
     *,
     added_fields: bool = True,
     contacts: bool = True,
-) -> Validated:
-    """``added_fields``, ``contacts``: whether the store has the fields that the base API lacks, and
-    contacts. Otherwise they are dropped with a remark.
+) -> ValidatedCandidate:
+    """Validate a candidate. ``added_fields``, ``contacts``: whether the store has the fields that
+    the base API lacks, and contacts. Otherwise, they are dropped with a remark.
     """
     if candidate.refusal:
-        return Validated(candidate, None, (candidate.refusal,))
+        return ValidatedCandidate(candidate, None, (candidate.refusal,))
     remarks = list(candidate.remarks)
     values = _values(candidate, shared)
     further_tags = [tag for tag in values["tags"] if tag not in shared.tags]
@@ -114,9 +113,9 @@ def validate(
     try:
         fields = bind(MonitorStoreForm, _pairs(values), context)
     except Invalid as fault:
-        return Validated(candidate, None, tuple(_faults(fault, values)), tuple(remarks))
+        return ValidatedCandidate(candidate, None, tuple(_faults(fault, values)), tuple(remarks))
     lacking = () if added_fields else ADDED_FIELDS
-    return Validated(candidate, fields, (), tuple(remarks), _settings(fields, lacking))
+    return ValidatedCandidate(candidate, fields, (), tuple(remarks), _settings(fields, lacking))
 
 
 def _values(candidate: Candidate, shared: ImportDefaults) -> dict[str, Any]:
@@ -149,10 +148,10 @@ def _drop_added_fields(values: dict[str, Any]) -> list[str]:
     every, remarks = values.pop("check_every", None), []
     if every:
         new = span(int(values["interval"]))
-        field_ = _(_LABELS["interval"])
-        remarks.append(_(BECOMES, field=field_, old=span(int(every)), new=new))
+        field_name = _(_LABELS["interval"])
+        remarks.append(_(BECOMES, field=field_name, old=span(int(every)), new=new))
     dropped = [name for name in ADDED_FIELDS if values.pop(name, ()) not in ((), "")]
-    return [*remarks, *(_not_here(_LABELS[name]) for name in dropped)]
+    return [*remarks, *(_dropped_sentence(_LABELS[name]) for name in dropped)]
 
 
 def _drop_channels(values: dict[str, Any]) -> list[str]:
@@ -160,21 +159,21 @@ def _drop_channels(values: dict[str, Any]) -> list[str]:
     keys = (records.CONTACT, *map(str, BASE_API_CHANNELS))
     dropped = dict.fromkeys(pair.key for pair in values["alerts"] if pair.key not in keys)
     values["alerts"] = tuple(pair for pair in values["alerts"] if pair.key in keys)
-    return [_not_here(CHANNELS[records.Channel(key)].label) for key in dropped]
+    return [_dropped_sentence(CHANNELS[records.Channel(key)].label) for key in dropped]
 
 
 def _drop_contacts(values: dict[str, Any]) -> list[str]:
     alerts = values["alerts"]
     values["alerts"] = records.alerts_without_contacts(alerts)
-    return [_not_here(N_("Contacts"))] if values["alerts"] != alerts else []
+    return [_dropped_sentence(N_("Contacts"))] if values["alerts"] != alerts else []
 
 
-def _not_here(label: str) -> str:
+def _dropped_sentence(label: str) -> str:
     return _("%(field)s dropped: this server does not support it.", field=_(label))
 
 
 def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
-    """``lacking``: the fields that the store does not have."""
+    """The lines of the preview. ``lacking``: the fields that the store does not have."""
     kind = kind_of(fields["url"])
     settings = []
     for name in _SHOWN:
@@ -185,8 +184,8 @@ def _settings(fields: Mapping[str, Any], lacking: Collection[str]) -> list[str]:
             value = fields.get("check_every") or value
         if name in lacking or (kind and name in FIELDS and name not in kind.fields):
             continue
-        field_ = records.Monitor.__dataclass_fields__.get(name)
-        if name in _ALWAYS or value not in (None, "", (), field_ and field_.default):
+        record_field = records.Monitor.__dataclass_fields__.get(name)
+        if name in _ALWAYS or value not in (None, "", (), record_field and record_field.default):
             settings.append(f"{_(_LABELS[name])}: {_value(name, value)}")
     return settings
 
@@ -219,9 +218,9 @@ def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:
     """The faults as sentences with the label of the field, and its value if that is no secret."""
     faults = []
     for name, sentences in fault.errors.items():
-        field_ = name.partition(".")[0]
-        label, value = _(_LABELS.get(field_, field_)), values.get(field_)
-        is_text = isinstance(value, str) and value and field_ not in SECRETS
+        field_name = name.partition(".")[0]
+        label, value = _(_LABELS.get(field_name, field_name)), values.get(field_name)
+        is_text = isinstance(value, str) and value and field_name not in SECRETS
         quoted = f' "{shown(str(value))}"' if is_text else ""
         faults += [f"{label}{quoted}: {sentence}" for sentence in sentences]
     return faults or [str(fault)]

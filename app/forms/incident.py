@@ -8,7 +8,7 @@ from typing import Any
 from app.forms.fields import DateTime, RecordId, Text, WordChoice
 from app.forms.lists import IdList
 from app.forms.schema import SchemaForm
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import MAX_CAUSE, MAX_COMMENT, MAX_IN_BATCH, Classification
 from app.rules import text
 from app.rules.cross_field import INCIDENT_TIMES, incident_times
@@ -65,4 +65,4 @@ class AcknowledgeAllForm(SchemaForm):
 
     def check_cross_field(self) -> None:
         if not self.ids.data:
-            self.ids.add_fault(text.REQUIRED)
+            self.ids.add_fault(_(text.REQUIRED))

@@ -1,7 +1,8 @@
 """Fields with several values: rows of key and value, lists of ids, tags.
 
-A sent index replaces the whole list; the unindexed name sent empty clears it. Indices may have
-gaps and start anywhere: they order the list as numbers (decision 2). Errors have the index as sent.
+If any index is sent, the list is replaced as a whole; the unindexed name, sent empty, clears it.
+Indices may have gaps and start anywhere: they order the list as numbers (decision 2). Errors have
+the index as sent.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ NO_SUCH_PLACE = N_("No place has this name.")
 
 @dataclass(slots=True)
 class IndexedRow:
-    """One row of a list; ``index`` has its digits as sent."""
+    """One row of a list. ``index``: the digits as sent."""
 
     list_name: str
     index: str
@@ -71,7 +72,7 @@ class PairRow(IndexedRow):
         return f"{self.list_name}[{self.index}]"
 
 
-def indexed(field_name: str, formdata: Any) -> list[Name]:
+def indexed_names(field_name: str, formdata: Any) -> list[Name]:
     """The names with an index that were sent for a field, in numeric order of the indices, without
     names that have a second index.
     """
@@ -91,13 +92,13 @@ class ListField(SchemaField):
 
     def names_in(self, formdata: Any) -> list[Name]:
         """The names with an index that were sent for this field, in order."""
-        return indexed(self.name, formdata)
+        return indexed_names(self.name, formdata)
 
     def begin(
         self, formdata: Any, data: Any, *, takes_unindexed: bool = False
     ) -> list[Name] | None:
-        """Begin ``process``: return the names to read, or None if there is nothing to read.
-        ``takes_unindexed``: the unindexed name may have values too.
+        """The first step of ``process``. Return the names to read, or None if there is nothing to
+        read. ``takes_unindexed``: the unindexed name may have values too.
         """
         self.object_data = tuple(data) if isinstance(data, tuple | list) else ()
         self.process_errors, self.raw_data = [], []
@@ -112,8 +113,8 @@ class ListField(SchemaField):
         return names if self.sent else None
 
     def entry_faults(self) -> Iterator[tuple[str, str, Sequence[str]]]:
-        """The faults of entries: the part of the error's name after the field, the id of the input,
-        and the sentences.
+        """The faults of entries. For each: the part of the error's name after the field's name, the
+        id of the input, and the sentences.
         """
         raise NotImplementedError
 
@@ -140,9 +141,9 @@ Faults = tuple[str | None, str | None]  # of a key and of a value
 class PairList(ListField):
     """Rows of key and value: a tuple of ``Pair``.
 
-    ``labels`` and ``choices``: by the column of a row. ``check`` validates a row. ``hide`` masks a
-    stored row. The dashboard and read-only keys get masked values; a mask that matches a stored row
-    keeps the value of that row.
+    ``labels`` and ``choices``: by the column of a row. ``check`` returns the faults of a row.
+    ``hide`` masks a stored row. The dashboard and read-only keys get masked values; a mask that
+    matches a stored row keeps the value of that row.
     """
 
     row_type: type[PairRow] = PairRow
@@ -206,8 +207,8 @@ class PairList(ListField):
             self._replace(formdata, used)
 
     def _replace(self, formdata: Any, used: list[PairRow]) -> None:
-        """Accept the rows for a list whose stored rows are not known only if the box to replace it
-        is checked. A clone has no stored list.
+        """Accept rows in place of stored ones that a remote server did not show, if the box to
+        replace these is checked. A clone replaces nothing.
         """
         self.replaces = bool(formdata.get(f"replace_{self.name}"))
         self.sent = bool(used) if form_of(self).clone else self.replaces
@@ -215,7 +216,7 @@ class PairList(ListField):
             self.process_errors = [_(REPLACES)]
 
     def row_of(self, index: str, pair: Any) -> PairRow:
-        """A stored entry as it is shown."""
+        """The row that shows a stored entry, with masks."""
         shown = self.hide(pair)
         return PairRow(self.name, index, shown.key, shown.value)
 
@@ -242,7 +243,7 @@ class PairList(ListField):
         return list(rows.values())
 
     def validate_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
-        """Replace masks by the stored values, and validate all other rows."""
+        """Set ``data``: the stored entries of masked rows, and the validated values of others."""
         unused = dict(enumerate(stored))
         stored_rows: dict[str, Any] = {}
         # Rows at their own index first: a moved row must not take the value of a row that stayed.
@@ -256,14 +257,14 @@ class PairList(ListField):
                     if self.hide(pair) == self.entry_of(row):
                         stored_rows[row.index] = unused.pop(position)
                         break
-        self.data = tuple(stored_rows.get(row.index) or self.validated(row) for row in rows)
+        self.data = tuple(stored_rows.get(row.index) or self.validate_row(row) for row in rows)
 
     def note_missing(self, row: PairRow) -> None:
         for column in row.columns:
             if column not in row.sent:
                 row.errors[column].append(_(text.INCOMPLETE_ROW))
 
-    def validated(self, row: PairRow) -> Any:
+    def validate_row(self, row: PairRow) -> Any:
         self.note_missing(row)
         pair = Pair(row.key, row.value)
         if not row.all_errors:
@@ -275,7 +276,7 @@ class PairList(ListField):
         return Pair(str(pair.key), str(pair.value))
 
     def refuse_stored(self) -> None:
-        """Drop the stored values, or refuse their masks."""
+        """Remove the stored values if the list was not sent, and refuse masks if it was."""
         if not self.sent:
             self.data = ()
         for row in self.rows if self.sent else ():
@@ -354,12 +355,12 @@ class EntryList(ListField):
 
     def _read(self, index: str, value: str) -> Any:
         try:
-            return self.entry(value)
+            return self.read_entry(value)
         except ValueError as fault:
             self.entry_errors[index] = str(fault)
             return None
 
-    def entry(self, value: str) -> Any:
+    def read_entry(self, value: str) -> Any:
         """The value of one index. Raises ValueError with a sentence."""
         raise NotImplementedError
 
@@ -373,13 +374,13 @@ class IdList(EntryList):
 
     kind = "monitor"
 
-    def entry(self, value: str) -> int:
+    def read_entry(self, value: str) -> int:
         return text.record_id(value, self.kind)
 
 
 class DependencyIds(IdList):
-    """Ids of the monitors that a monitor is reached through. They stay as stored if the browser's
-    page had no boxes for them, or could not show the stored ones.
+    """Ids of the monitors that a monitor is reached through. They are not changed if the page of a
+    browser had no boxes for them, or could not show the stored ones and none was checked.
     """
 
     widget = staticmethod(lambda field, **_attributes: _boxes(field, field.choices))
@@ -411,23 +412,23 @@ def _boxes(field: EntryList, choices: Iterable[tuple[str, str]]) -> Markup:
     )
 
 
-def _boxes_of_places(field: Places, **_attributes: Any) -> Markup:
+def _place_boxes(field: Places, **_attributes: Any) -> Markup:
     """A checkbox for each place; if the places are not known, for each chosen one."""
     places = form_of(field).context.places or {name: name for name in field.data}
     return _boxes(field, places.items())
 
 
 class Places(EntryList):
-    """Names of places to check from: a tuple of ``str``. Without any, it is the default place."""
+    """Names of places to check from: a tuple of ``str``; the default place if none is chosen."""
 
-    widget = staticmethod(_boxes_of_places)
+    widget = staticmethod(_place_boxes)
     example = DEFAULT_PLACES[0]
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)
         self.data = self.data or DEFAULT_PLACES
 
-    def entry(self, value: str) -> str:
+    def read_entry(self, value: str) -> str:
         text.characters(text.length(text.one_value(value), MAX_LOCATION))
         places = form_of(self).context.places
         if places and value not in places:
@@ -435,7 +436,7 @@ class Places(EntryList):
         return value
 
 
-def _boxes_of_names(field: ContactNames, **_attributes: Any) -> Markup:
+def _contact_boxes(field: ContactNames, **_attributes: Any) -> Markup:
     """The boxes, and a hidden input that shows that the page had boxes."""
     shown = Markup('<input type="hidden" name="{0}" value="">').format(field.name)
     return _boxes(field, field.choices) + shown
@@ -444,16 +445,16 @@ def _boxes_of_names(field: ContactNames, **_attributes: Any) -> Markup:
 class ContactNames(EntryList):
     """Names of contacts as boxes: a tuple of ``str``. A page sets ``choices``."""
 
-    widget = staticmethod(_boxes_of_names)
+    widget = staticmethod(_contact_boxes)
     extra = True
 
-    def entry(self, value: str) -> str:
+    def read_entry(self, value: str) -> str:
         return text.characters(text.length(text.one_value(value), MAX_CONTACT_NAME))
 
 
 class Lines(EntryList):
-    """Short texts, in a browser one a line: a tuple of ``str``. ``rule`` returns the value of a
-    text, or raises ValueError with a sentence.
+    """Short texts: a tuple of ``str``. A browser sends them as the lines of one text. ``rule``
+    returns the value of a text, or raises ValueError with a sentence.
     """
 
     widget: Any = widgets.TextArea()
@@ -473,7 +474,7 @@ class Lines(EntryList):
     def _value(self) -> str:
         return "\n".join(self.typed or self.data or ())
 
-    def entry(self, value: str) -> str:
+    def read_entry(self, value: str) -> str:
         return self.rule(text.characters(text.one_value(value)))
 
 
@@ -497,7 +498,7 @@ class Tags(OneValue):
 
     def process(self, formdata: Any, data: Any = unset_value, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)
-        listed = indexed(self.name, formdata) if formdata is not None else []
+        listed = indexed_names(self.name, formdata) if formdata is not None else []
         if not listed:
             return
         self.sent, self.process_errors = True, []

@@ -41,7 +41,7 @@ NOTHING_TO_CHECK = N_("A heartbeat is not checked: something calls Wakeful.")
 
 
 def name_of(url: str) -> str:
-    """The name of a monitor until somebody gives it one: host and path."""
+    """The name of a monitor that nobody has named: the host and path of its URL."""
     # Without the query, which may contain a token.
     address = re.split("[?#]", url.partition(":")[2].lstrip("/"), maxsplit=1)[0]
     return address.strip("/")[: records.MAX_NAME] or url[: records.MAX_NAME]
@@ -80,7 +80,7 @@ class MonitorForm(SchemaForm):
         N_("Interval"),
         monitor_choices.interval_labels,
         required=True,
-        each=monitor_choices.interval_label,
+        label_of=monitor_choices.interval_label,
         description=N_("How often the URL is checked."),
     )
     check_every = fields.Number(
@@ -182,7 +182,7 @@ class MonitorForm(SchemaForm):
     ssl_alert_days = fields.CertificateDays(
         N_("Certificate expiry"),
         lambda: {records.AUTO: monitor_choices.AUTO_LABEL} | monitor_choices.days_labels(),
-        each=monitor_choices.days_label,
+        label_of=monitor_choices.days_label,
         none=N_("Off"),
         description=N_(
             "When to warn that the certificate expires. auto: when a third of its lifetime "
@@ -192,7 +192,7 @@ class MonitorForm(SchemaForm):
     domain_alert_days = fields.NumberChoice(
         N_("Domain expiry"),
         monitor_choices.days_labels,
-        each=monitor_choices.days_label,
+        label_of=monitor_choices.days_label,
         none=N_("Off"),
         description=N_(
             "When to warn that the domain name expires. Below a suffix such as uk.com or "
@@ -319,8 +319,8 @@ class MonitorForm(SchemaForm):
                 self.add_faults(rule(*(field.data for field in rule_fields)))
 
     def _keep_secrets_from_others(self) -> None:
-        """Send stored secrets only to the server for which they were entered: a person who may
-        change the URL must not learn them.
+        """Do not keep stored secrets for another server than they were entered for: a person who
+        changes the URL to a server of their own would learn them.
         """
         if self.leads_elsewhere():
             for name in records.SENT_SECRETS:

@@ -42,10 +42,12 @@ ADDED_INTERVALS = (10, 15, 20, 30, 120, 7200, 21_600, 43_200, 86_400)
 
 
 class IntervalChoice(NumberChoice):
-    """The seconds between checks in a browser: ``interval`` and ``check_every`` as one field."""
+    """The seconds between checks, in a browser, where ``interval`` and ``check_every`` are one
+    field.
+    """
 
     def __init__(self, label: str, **kwargs: Any) -> None:
-        super().__init__(label, self._labels, each=interval_label, **kwargs)
+        super().__init__(label, self._labels, label_of=interval_label, **kwargs)
 
     def _labels(self) -> Labels:
         added = () if form_of(self).context.bare else ADDED_INTERVALS

@@ -53,8 +53,8 @@ class MonitorPairs(PairList):
         entries = []
         for row in rows:
             self.note_missing(row)
-            key = _read(row.errors["key"], text.record_id, row.key)
-            value = _read(row.errors["value"], self.value_of, row.value)
+            key = _apply_rule(row.errors["key"], text.record_id, row.key)
+            value = _apply_rule(row.errors["value"], self.value_of, row.value)
             if key in ids:
                 row.errors["key"].append(_(TWICE_NAMED))
             elif key is not None:
@@ -63,7 +63,7 @@ class MonitorPairs(PairList):
                 entries.append(self.entry(key, value))
         self.data = tuple(entries)
 
-    def keyed(self) -> Iterator[tuple[PairRow, int]]:
+    def rows_with_ids(self) -> Iterator[tuple[PairRow, int]]:
         """The rows without faults, each with its monitor's id."""
         for row in self.rows:
             if row.sent and not row.all_errors and row.value:
@@ -78,7 +78,7 @@ class NameList(MonitorPairs):
     entry, named = records.ComponentName, N_("Name")
 
     def value_of(self, value: str) -> str:
-        return _name(value)
+        return _check_name(value)
 
 
 class ImpactList(MonitorPairs):
@@ -96,7 +96,7 @@ class ImpactList(MonitorPairs):
 
 @dataclass(slots=True)
 class GroupRow(IndexedRow):
-    """A group as sent or shown. ``monitors``: (index, text) for each; ``errors``: by the part of
+    """A group as sent or shown. ``monitors``: index and text of each. ``errors``: by the part of
     the error's name after the index of the group, such as ``name`` or ``monitors.3``.
     """
 
@@ -124,7 +124,7 @@ class GroupList(ListField):
         self.rows: list[GroupRow] = []
 
     def name_fault(self, name: Name) -> str | None:
-        if name.index is None or _is_known(name):
+        if name.index is None or _is_group_name(name):
             return None
         group = f"{self.name}[{name.index[:20]}]"
         return _("Send %(group)s[name] and %(group)s[monitors][0].", group=group)
@@ -139,7 +139,9 @@ class GroupList(ListField):
     def repeat_fault(self, name: Name) -> str:
         bare = name.column == MONITORS and name.entry is None
         return (
-            _how(f"{self.name}[{name.index}][{MONITORS}]") if bare else super().repeat_fault(name)
+            _how_to_send(f"{self.name}[{name.index}][{MONITORS}]")
+            if bare
+            else super().repeat_fault(name)
         )
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
@@ -161,7 +163,7 @@ class GroupList(ListField):
     def _read(self, formdata: Any, names: list[Name]) -> None:
         rows: dict[tuple[int, str], GroupRow] = {}
         for name in names:
-            if _is_known(name):
+            if _is_group_name(name):
                 row = rows.setdefault(name.order, GroupRow(self.name, name.index or ""))
                 entry = "" if name.entry is None else f"[{name.entry}]"
                 raw = f"{name.field}[{name.index}][{name.column}]{entry}"
@@ -173,7 +175,7 @@ class GroupList(ListField):
             self.rows = []
             return
         grouped: set[int] = set()
-        self.data = tuple(_group(row, grouped) for row in self.rows)
+        self.data = tuple(_read_group(row, grouped) for row in self.rows)
 
     def _take(self, row: GroupRow, name: Name, values: list[str]) -> None:
         """Add the values of one name to its row."""
@@ -200,10 +202,10 @@ class GroupList(ListField):
         elif form_of(self).context.browser:
             row.monitors += ((str(n), id) for n, id in enumerate(values) if id)
         elif value or isinstance(value, Typed):
-            row.errors[MONITORS] = _how(row.name_of(MONITORS))
+            row.errors[MONITORS] = _how_to_send(row.name_of(MONITORS))
 
     def names_in(self, formdata: Any) -> list[Name]:
-        """In numeric order of both indices."""
+        """The names sent for this field, in numeric order of both indices."""
         names = (parse(raw) for raw in formdata if raw.startswith(f"{self.name}["))
         return sorted(
             (name for name in names if name),
@@ -223,30 +225,30 @@ class GroupList(ListField):
                     yield row, index, text.record_id(value)
 
 
-def _how(name: str) -> str:
+def _how_to_send(name: str) -> str:
     """How to send the monitors of a group; ``name``: the name without the last index."""
     return _(SEND_INDICES, name=name, example=IdList.example)
 
 
-def _is_known(name: Name) -> bool:
+def _is_group_name(name: Name) -> bool:
     return name.column == MONITORS or (name.column == NAME and name.entry is None)
 
 
-def _group(row: GroupRow, grouped: set[int]) -> records.Group:
-    """The group of a row. ``grouped``: the monitors of earlier groups, to which its own are
+def _read_group(row: GroupRow, grouped: set[int]) -> records.Group:
+    """Read a row as a group. ``grouped``: the monitors of earlier groups, to which this one's are
     added.
     """
     if len(row.monitors) > records.MAX_PAGE_MONITORS:
         row.errors = {MONITORS: text.too_many(records.MAX_PAGE_MONITORS)}
         return records.Group("")
-    monitors = tuple(_monitors(row, grouped))
-    fault = text.fault_of(lambda: _name(row.name))
+    monitors = tuple(_read_monitors(row, grouped))
+    fault = text.fault_of(lambda: _check_name(row.name))
     if fault is not None:
         row.errors.setdefault(NAME, fault)
     return records.Group(row.name, monitors)
 
 
-def _monitors(row: GroupRow, grouped: set[int]) -> Iterable[int]:
+def _read_monitors(row: GroupRow, grouped: set[int]) -> Iterable[int]:
     for index, value in row.monitors:
         try:
             id = text.record_id(value)
@@ -260,15 +262,15 @@ def _monitors(row: GroupRow, grouped: set[int]) -> Iterable[int]:
         yield id
 
 
-def _name(value: str) -> str:
-    """A name on the page. Raises ValueError with a sentence."""
+def _check_name(value: str) -> str:
+    """Return a valid name on the page. Raises ValueError with a sentence."""
     text.characters(text.length(text.one_value(value), records.MAX_NAME))
     if not value.strip():
         raise ValueError(_(text.REQUIRED))
     return value
 
 
-def _read(errors: list[str], rule: Any, value: str) -> Any:
+def _apply_rule(errors: list[str], rule: Any, value: str) -> Any:
     """``rule(value)``; if the rule refuses it, add the sentence to ``errors`` and return None."""
     if errors:
         return None

@@ -15,12 +15,12 @@ from app.rules import posts
 NOT_OF_POST = N_("This monitor is not one of the post's monitors. Add it to monitors too.")
 
 
-def state() -> Any:
+def state_field() -> Any:
     labels = {state: state.value.replace("_", " ").capitalize() for state in PostState}
     return WordChoice(N_("State"), labels, required=True)
 
 
-def body() -> Any:
+def body_field() -> Any:
     return Text(
         N_("Text"), required=True, limit=MAX_POST_BODY, lines=True, unify_lines=True,
         description=N_("The text of the post. URLs become links, and line breaks are kept."),
@@ -28,7 +28,7 @@ def body() -> Any:
 
 
 def _check_state_change(form: Any) -> None:
-    """``form.record`` is the post or the update that is changed."""
+    """Check the new state against that of ``form.record``, a post or an update."""
     present = getattr(form.record, "state", None)
     if form.flawless(form.state) and (fault := posts.state_change_fault(present, form.state.data)):
         form.state.add_fault(fault)
@@ -38,8 +38,8 @@ class PostForm(SchemaForm):
     """A post. The store, which has the page, checks its monitors and its incident."""
 
     title = Text(N_("Title"), required=True, limit=MAX_NAME)
-    state = state()
-    body = body()
+    state = state_field()
+    body = body_field()
     monitors = IdList(
         N_("Monitors"), limit=MAX_PAGE_MONITORS,
         description=N_("The monitors of the page that the post is about."),
@@ -62,7 +62,7 @@ class PostForm(SchemaForm):
     def check_cross_field(self) -> None:
         _check_state_change(self)
         if self.impact.sent and self.flawless(self.monitors):
-            for row, id in list(self.impact.keyed()):
+            for row, id in list(self.impact.rows_with_ids()):
                 if id not in self.monitors.data:
                     row.errors["key"].append(_(NOT_OF_POST))
         state, start, end = self.state, self.starts_at, self.ends_at
@@ -74,8 +74,8 @@ class PostForm(SchemaForm):
 class PostUpdateForm(SchemaForm):
     """An update of a post, or the correction of one."""
 
-    state = state()
-    body = body()
+    state = state_field()
+    body = body_field()
 
     def check_cross_field(self) -> None:
         _check_state_change(self)
@@ -89,5 +89,5 @@ class PostTemplateForm(SchemaForm):
         description=N_("The name in the list of templates."),
     )  # fmt: skip
     title = Text(N_("Title"), required=True, limit=MAX_NAME)
-    state = state()
-    body = body()
+    state = state_field()
+    body = body_field()

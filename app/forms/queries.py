@@ -1,5 +1,6 @@
-"""The parameters of every list (API 1). An empty parameter counts as absent
-(decision 1)."""
+"""The parameters of lists and other operations (API 1). An empty parameter counts as absent
+(decision 1).
+"""
 
 from __future__ import annotations
 
@@ -176,8 +177,8 @@ class SlowAlertsQueryForm(SchemaForm):
 
 
 def check_span(start: DateTime, end: DateTime) -> None:
-    """Refuse a time without start or end, one that ends before it starts, and one that is
-    too long.
+    """Add a fault if the start or the end is missing, the end is not after the start, or the time
+    between them is too long.
     """
     if start.data is None or end.data is None:
         (end if start.data else start).add_fault(_("Send from and to, or neither."))
@@ -212,9 +213,7 @@ class NoQueryForm(SchemaForm):
 
 
 def list_query(form_class: type[ListForm], pairs: Pairs, **ids: int) -> Any:
-    """The query of a list. ``ids``: the ids of the records that the list belongs to, by
-    parameter.
-    """
+    """The query of a list. ``ids``: the ids in its path, such as ``monitor_id``."""
     values = query_values(form_class, pairs)
     if "page" in values:
         values["page"] = min(values["page"], _LAST_PAGE)

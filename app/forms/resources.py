@@ -153,6 +153,6 @@ FORMS: Mapping[ObjectKind, type[SchemaForm]] = {
 }
 
 
-def form_of(collection: str) -> type[SchemaForm]:
+def form_of_collection(collection: str) -> type[SchemaForm]:
     """The form of the resource with this collection."""
     return FORMS[next(resource.kind for resource in RESOURCES if resource.name == collection)]

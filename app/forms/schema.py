@@ -41,7 +41,8 @@ class FormContext:
     ``now`` is in UTC, for rules about the future. ``zone`` is for times without an offset.
     ``browser``: absent checkboxes mean no, blank rows are ignored, and a time may omit its seconds.
     ``places``: the titles of the existing places by their names; None if only the store knows them.
-    ``contact_exists``: whether there is a contact of this name or id; None if only the store knows.
+    ``contact_exists`` returns whether there is a contact of a name or id; None if only the store
+    knows.
     ``bare``: the record is of a server with the base API alone, which lacks Wakeful's rules.
     """
 
@@ -88,7 +89,7 @@ FormClass = TypeVar("FormClass", bound=type[Form])
 
 
 def defaults_of(record: type) -> Callable[[FormClass], FormClass]:
-    """Give the fields of a form the defaults of its record."""
+    """A decorator that gives the fields of a form the defaults of its record."""
     defaults = {field.name: field.default for field in fields(record)}
 
     def give(form: FormClass) -> FormClass:
@@ -102,27 +103,27 @@ def defaults_of(record: type) -> Callable[[FormClass], FormClass]:
 
 
 class SchemaField(Field):
-    """A field that knows whether it was sent, and the names for its errors."""
+    """The base of all fields: whether it was sent, and its errors under the names as sent."""
 
     sent = False
     extra = False  # an input of the browser that is not a field of the record
     several = False  # it reads names with an index, such as tags[0]
-    nested = False  # it reads names with three brackets too, such as groups[0][monitors][0]
+    nested = False  # it also reads names with three brackets, such as groups[0][monitors][0]
     suggests_tags = False  # a browser offers the existing tags
     warning = ""  # a sentence for the person before the record is saved
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Why a browser cannot show the stored value; empty if it can. An unclear field is sent only
-        # if a value is entered.
+        # A sentence on why a browser cannot show the stored value; empty if it can. An unclear
+        # field counts as sent only if a value was entered.
         self.unclear = self._form.why_unclear(self.short_name)  # type: ignore[attr-defined]
 
     def name_fault(self, name: Name) -> str | None:
-        """The fault of a name, bare or with brackets; None if this field reads it."""
+        """A sentence if this field does not read the name, bare or with brackets; else None."""
         raise NotImplementedError
 
     def how_to_send(self) -> str:
-        """A sentence on how to send its value, for names with brackets that no field reads."""
+        """A sentence on how to send the value, in answer to a name that the field does not read."""
         raise NotImplementedError
 
     def repeat_fault(self, name: Name) -> str:
@@ -141,7 +142,9 @@ class SchemaField(Field):
             yield self.id, sentence
 
     def refuse_stored(self) -> None:
-        """Do not keep the stored value of this field, or a new URL would get the old secret."""
+        """Remove the stored value if the field was not sent: a new server must not get a secret
+        that was entered for the old one.
+        """
         if not self.sent:
             self.data = self.default
 
@@ -180,8 +183,8 @@ class SchemaForm(Form):
         return not any(field.errors for field in self) and not self.named_errors()
 
     def check_cross_field(self) -> None:
-        """The cross-field rules of the form. They add errors with ``add_fault``, and skip fields
-        that have errors already.
+        """Check the cross-field rules, which add errors with ``add_fault`` and skip fields that
+        have errors already.
         """
 
     def why_unclear(self, name: str) -> str:
@@ -228,29 +231,33 @@ def bind(
     form_class: type[SchemaForm], pairs: Pairs, context: FormContext | None = None
 ) -> dict[str, Any]:
     """Every field of a new record, defaults included. Raises Invalid."""
-    return _validated(form_class, pairs, None, context).values()
+    return _validate(form_class, pairs, None, context).values()
 
 
 def overlay(
     form_class: type[SchemaForm], record: object, pairs: Pairs, context: FormContext | None = None
 ) -> dict[str, Any]:
-    """The sent fields of an update, validated over the whole of ``record``. Raises Invalid."""
-    return _validated(form_class, pairs, record, context).values_sent()
+    """The sent fields of an update. They are validated together with the other fields of
+    ``record``. Raises Invalid.
+    """
+    return _validate(form_class, pairs, record, context).values_sent()
 
 
 def query_values(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
     """The parameters of a list or of another operation; an empty value counts as not sent. Raises
     Invalid.
     """
-    return dict(_queried(form_class, tuple(pair for pair in pairs if pair[1] != "")))
+    return dict(_cached_query_values(form_class, tuple(pair for pair in pairs if pair[1] != "")))
 
 
 @lru_cache(maxsize=256)  # a page that refreshes itself repeats its query, and forms are slow
-def _queried(form_class: type[SchemaForm], pairs: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    return _validated(form_class, pairs, None, None).values()
+def _cached_query_values(
+    form_class: type[SchemaForm], pairs: tuple[tuple[str, str], ...]
+) -> dict[str, Any]:
+    return _validate(form_class, pairs, None, None).values()
 
 
-def _validated(
+def _validate(
     form_class: type[SchemaForm], pairs: Pairs, record: object | None, context: FormContext | None
 ) -> SchemaForm:
     sent = SentPairs(pairs)

@@ -151,7 +151,7 @@ class StatusPageForm(SchemaForm):
         sent, the store removes the monitors that are no longer on the page from them.
         """
         if self.names.sent:
-            for row, id in list(self.names.keyed()):
+            for row, id in list(self.names.rows_with_ids()):
                 if id not in on_page:
                     row.errors["key"].append(_(NOT_ON_PAGE))
         if self.groups.sent:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from app.errors import Accepted, Invalid, NotFound, WakefulError
-from app.forms.imported import ImportDefaults, Validated
+from app.forms.imported import ImportDefaults, ValidatedCandidate
 from app.forms.imported import validate as validate_one
 from app.forms.schema import FormContext
 from app.i18n import N_, _, _n
@@ -42,7 +42,7 @@ class ImportRow:
     the position of the earlier row with the same check.
     """
 
-    validated: Validated
+    validated: ValidatedCandidate
     watched_by: str = ""
     repeats: str = ""
 
@@ -181,7 +181,7 @@ class Importer:
         alerts = {"alerts": tuple(dict.fromkeys(rows))} if rows else {}
         return replace(candidate, fields={**candidate.fields, **alerts})
 
-    def validate(self, candidate: Candidate) -> Validated:
+    def validate(self, candidate: Candidate) -> ValidatedCandidate:
         return validate_one(
             self._with_stored_contacts(candidate),
             self.shared,
@@ -214,7 +214,7 @@ class Importer:
                 monitors.append(self.store.monitors.get(id))
         return monitors
 
-    def create(self, validated: Validated, *, unsure: bool = False) -> Created:
+    def create(self, validated: ValidatedCandidate, *, unsure: bool = False) -> Created:
         """Store a monitor and its contacts of the file. ``unsure``: an earlier attempt got no
         answer, so the monitor may be stored already.
         """
@@ -237,7 +237,7 @@ class Importer:
             return Created(True, f"{fault}{running}")
         return Created(True, self._pause(id) if validated.candidate.paused else "")
 
-    def _id_of(self, validated: Validated) -> int | None:
+    def _id_of(self, validated: ValidatedCandidate) -> int | None:
         monitors = self.store.monitors.watching(validated.url)
         return next((monitor.id for monitor in monitors if monitor.name == validated.name), None)
 
@@ -250,7 +250,7 @@ class Importer:
 
 
 def _rows_of(
-    validated: Sequence[Validated], watched: Mapping[str, Sequence[Monitor]]
+    validated: Sequence[ValidatedCandidate], watched: Mapping[str, Sequence[Monitor]]
 ) -> list[ImportRow]:
     rows: list[ImportRow] = []
     earlier: dict[tuple[Any, ...], str] = {}
@@ -309,7 +309,7 @@ def _headers_of(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     return sorted((row.key.lower(), row.value) for row in rows)
 
 
-def _is_twin(monitor: Monitor, entry: Validated) -> bool:
+def _is_twin(monitor: Monitor, entry: ValidatedCandidate) -> bool:
     """Whether a stored monitor of this URL makes the check of ``entry``, or has its name. Values
     that a server masks or leaves out count as equal, because a second monitor would alert twice.
     """

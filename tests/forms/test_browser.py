@@ -147,7 +147,7 @@ def test_the_pause_between_checks_is_one_choice(pages, record, chosen, fields):
 def test_a_change_of_the_pause_by_others_is_not_undone(pages):
     opened = shown(pages, record=EVERY_20) | {"name": "New"}
     with pages.test_request_context("/"):
-        opened["shown"] = BrowserMonitorForm(record=EVERY_20, zone=BERLIN).shown()
+        opened["shown"] = BrowserMonitorForm(record=EVERY_20, zone=BERLIN).marks_at_opening()
     with pages.test_request_context("/", method="POST", data=opened):
         form = BrowserMonitorForm(record=EVERY_45, zone=BERLIN)
         assert (form.validate_on_submit(), form.fields()) == (True, {"name": "New"})

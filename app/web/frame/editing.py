@@ -30,7 +30,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid, Unavailable, WakefulError
 from app.forms.browser import BrowserForm, browser
-from app.forms.resources import form_of
+from app.forms.resources import form_of_collection
 from app.i18n import N_, _
 from app.stores import current_store, same_url
 from app.web.frame import servers, tags
@@ -117,7 +117,7 @@ class Editing(Generic[R, F]):
         return self.page(show_failure(self.form, fault))
 
     def bind(self) -> F:
-        form: Any = browser(form_of(self.collection))
+        form: Any = browser(form_of_collection(self.collection))
         bound: F = form(record=self.record, zone=times.zone())
         return bound
 
