@@ -93,8 +93,8 @@ def test_links_and_buttons_of_rows_are_high_enough_for_a_thumb(app, visit):
     hour = timedelta(hours=1)
     store_of(app).windows.create({"name": "Backup", "start_at": now(), "end_at": now() + hour})
     low = {}
-    for path in ("/", "/monitors", "/monitors/1", "/monitors/1/checks", "/incidents", "/maintenance",
-                 "/reports"):  # fmt: skip
+    for path in ("/", "/monitors", "/monitors/1", "/monitors/1/checks", "/incidents",
+                 "/maintenance", "/reports"):  # fmt: skip
         page = visit(path)
         page.set_viewport_size({"width": 390, "height": 800})
         low[path] = page.evaluate(TOO_LOW)
