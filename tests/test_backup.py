@@ -126,7 +126,7 @@ def test_what_has_ended_since_the_backup_stays_ended(app, same, tmp_path):
     person, access = make_person(app), app.extensions["wakeful.access"]
     with app.app_context():
         session = access.sessions.begin(person.id).session
-        half, link = access.pending_logins.begin(person.id), access.recovery.make(person.id)
+        half, link = access.pending_logins.begin(person.id), access.recovery.make_link(person.id)
         liveness.write("checker:there:1", now())
         path = back_up(app, tmp_path / "backup")
         access.sessions.end_all(person.id)

@@ -1,7 +1,7 @@
 """People, API keys, settings and counters of this installation. They are always local, also in
 remote mode.
 
-``Access`` has a part for each; a part has a file.
+``Access`` has an attribute for each part; each part has a module.
 """
 
 from __future__ import annotations

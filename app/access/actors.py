@@ -1,4 +1,4 @@
-"""Who acts now: in this request, command or task. Lines of the audit log name them.
+"""The actor of this request, command or task: who does what the audit log records.
 
 The dashboard, the API, the page behind an alert's link and the commands set the actor
 (``acting_as``, or ``begin`` at both ends of a request). If nobody is set, Wakeful itself acts; its
@@ -26,15 +26,15 @@ def actor() -> Actor | None:
 
 
 def begin(actor: Actor | None) -> None:
-    """From now on ``actor`` acts in this thread or task; None for Wakeful itself. A thread serves
-    many requests, so each begins with its own and ends with None.
+    """Set the actor of this thread or task; None for Wakeful itself. A thread serves many requests,
+    so each request begins with its actor and ends with None.
     """
     _now.set(actor)
 
 
 @contextmanager
 def acting_as(actor: Actor | None) -> Iterator[None]:
-    """Inside, ``actor`` acts."""
+    """Set the actor for the statements inside."""
     token = _now.set(actor)
     try:
         yield
@@ -72,7 +72,7 @@ def by_command() -> Actor:
 
 
 def named(name: str) -> Actor:
-    """The present actor under this name, such as the address that a visitor types to log in."""
+    """The present actor with this name, such as the email address that a visitor types."""
     return replace(actor() or WAKEFUL, name=name)
 
 

@@ -1,9 +1,8 @@
-"""Write the audit log: one line for each change, in the transaction of the change.
+"""Write the audit log: one line for each changed object, in the transaction of the change.
 
-Changes of rows write their lines themselves. Tables and columns say what is recorded of them;
-whatever the session stores, changes or deletes of them becomes a line when the transaction commits,
-if somebody acts (``app/access/actors.py``). So a view or a store that changes a row of these tables
-needs no call.
+Event handlers of the session write the lines for rows that the session stores, changes or deletes,
+if somebody acts (``app/access/actors.py``). Resources and columns say what is recorded
+(``BY_TABLE``, and ``info`` of a column). A view or a store that changes such a row needs no call.
 
 No library does this: those that version rows store the rows, secrets included. A line must name the
 person or key, leave secrets out, and be written in the transaction of the change.
@@ -14,9 +13,9 @@ Call this module for other events, always inside ``writing()``:
         ...
         note(session, Action.LOGGED_IN, AuditedObject(ObjectKind.PERSON, person.id, person.email))
 
-``changed`` adds fields that are no columns of the row, such as the contacts of a monitor, to the
-line of that object; ``deleted`` is for a row that a statement deletes, which the session does not
-see. A secret is passed as ``CHANGED``, never with its values.
+``note_change`` adds fields that are no columns of the row, such as the contacts of a monitor, to
+the line of that object. ``note_deletion`` is for a row that a statement deletes, because the
+session does not see it. A secret is passed as ``CHANGED``, never with its values.
 
 The lines of a transaction are inserted together, at its commit, and are lost with its rollback.
 """
@@ -42,7 +41,7 @@ from app.records import KIND_OPTIONS, Action, Actor, AuditedObject, ObjectKind
 from app.records.resources import BY_TABLE, POSTS
 from app.rules import smtp
 
-__all__ = ["CHANGED", "Changes", "changed", "deleted", "note", "thing"]
+__all__ = ["CHANGED", "Changes", "note", "note_change", "note_deletion", "object_of"]
 
 # By field: the old and the new value, or CHANGED for a secret.
 Changes = Mapping[str, Any]
@@ -54,8 +53,8 @@ _PENDING = "wakeful.audit"
 _INSERT = insert(AuditRow.__table__)  # type: ignore[arg-type]
 # Fields with such a name are recorded as CHANGED, even if a caller gives their values.
 _SECRET = re.compile(r"password(?!_set)|secret|token|digest|hash|recovery_code")
-# A line names one action. If a transaction does several to one object, the line names the first of
-# these.
+# A line names one action. If a transaction has several on one object, the line names the strongest:
+# deleted, created, any other.
 _STRONGEST = (Action.DELETED, Action.CREATED)
 
 
@@ -80,43 +79,41 @@ def note(
     actor: Actor | None = None,
 ) -> None:
     """Write a separate line. ``changes``: by field a pair of the old and the new value, or
-    ``CHANGED``. ``actor``: who did it, if not the present actor. To be called while writing.
+    ``CHANGED``. ``actor``: who did it, if not the present actor. Call this inside ``writing()``.
     """
     actor = actor or actors.actor() or actors.WAKEFUL
     line = _AuditLine(actor, action, thing, dict(changes or {}))
     _lines(session)[(action, len(_lines(session)))] = line
 
 
-def changed(session: AnySession, thing: AuditedObject, changes: Changes) -> None:
+def note_change(session: AnySession, thing: AuditedObject, changes: Changes) -> None:
     """Add ``changes`` to the line of this object in this transaction: fields that are no columns
-    of its row. Pairs of equal values are left out. To be called while writing.
+    of its row. Pairs of equal values are left out. Call this inside ``writing()``.
     """
     real = {name: pair for name, pair in changes.items() if pair is CHANGED or pair[0] != pair[1]}
     if real:
         _add(session, Action.CHANGED, thing, real)
 
 
-def thing(row: Any) -> AuditedObject:
-    """The name of this row of a recorded table in the log."""
-    return TABLES[type(row)].thing(row)
+def object_of(row: Any) -> AuditedObject:
+    """The object of a row in the audit log. The row is of an audited table."""
+    return TABLES[type(row)].object_of(row)
 
 
-def deleted(session: AnySession, row: Any) -> None:
-    """Write that a statement deletes this row. To be called while writing."""
+def note_deletion(session: AnySession, row: Any) -> None:
+    """Note that a statement deletes this row. Call this inside ``writing()``."""
     table = TABLES[type(row)]
-    _add(session, Action.DELETED, table.thing(row), _deleted_values(table, row))
+    _add(session, Action.DELETED, table.object_of(row), _deleted_values(table, row))
 
 
 # --- What the session sees ------------------------------------------------------------------------
 
 
 def _after_flush(session: Any, _context: object) -> None:
-    """Collect lines from the rows of this flush: it has given them ids, and old values are not lost
-    yet.
-    """
+    """Collect lines from the rows of this flush, which have ids and their old values."""
     if actors.actor() is None:
         return
-    # A copy: the name of a row may be read from the database, which loads others.
+    # Copies, because reading the name of a row may load others into the session.
     for rows, action, values_of in (
         (list(session.new), Action.CREATED, _new_values),
         (list(session.dirty), Action.CHANGED, _changed_values),
@@ -126,9 +123,9 @@ def _after_flush(session: Any, _context: object) -> None:
             if (table := TABLES.get(type(row))) is None:
                 continue
             changes = values_of(table, row)
-            shown = Action.CHANGED if table.is_part else action
-            if changes or shown != Action.CHANGED:
-                _add(session, shown, table.thing(row), changes)
+            line_action = Action.CHANGED if table.is_part else action
+            if changes or line_action != Action.CHANGED:
+                _add(session, line_action, table.object_of(row), changes)
 
 
 def _before_commit(session: Any) -> None:
@@ -141,7 +138,7 @@ def _before_commit(session: Any) -> None:
 
 
 def _after_rollback(session: Any, transaction: Any) -> None:
-    if not transaction.nested:  # after a savepoint, the changes before it are still to be committed
+    if not transaction.nested:  # a savepoint: the changes before it may still be committed
         session.info.pop(_PENDING, None)
 
 
@@ -150,16 +147,16 @@ event.listen(db.session, "before_commit", _before_commit)
 event.listen(db.session, "after_soft_rollback", _after_rollback)
 
 
-def _new_values(table: Table, row: Any) -> dict[str, Any]:
+def _new_values(table: AuditedTable, row: Any) -> dict[str, Any]:
     """The values of a new row, without empty ones."""
     return _values(table, row, lambda value: (None, value))
 
 
-def _deleted_values(table: Table, row: Any) -> dict[str, Any]:
+def _deleted_values(table: AuditedTable, row: Any) -> dict[str, Any]:
     return _values(table, row, lambda value: (value, None))
 
 
-def _values(table: Table, row: Any, pair: Callable[[Any], Any]) -> dict[str, Any]:
+def _values(table: AuditedTable, row: Any, pair: Callable[[Any], Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for column, name in table.columns.items():
         value = value_of(row, column, getattr(row, column))
@@ -168,7 +165,7 @@ def _values(table: Table, row: Any, pair: Callable[[Any], Any]) -> dict[str, Any
     return _by_option(changes)
 
 
-def _changed_values(table: Table, row: Any) -> dict[str, Any]:
+def _changed_values(table: AuditedTable, row: Any) -> dict[str, Any]:
     state = inspect(row)
     changes: dict[str, Any] = {}
     for column, name in table.columns.items():
@@ -182,7 +179,7 @@ def _changed_values(table: Table, row: Any) -> dict[str, Any]:
 
 
 def _by_option(changes: dict[str, Any]) -> dict[str, Any]:
-    """The options of a monitor's kind share a column, but are fields of their own."""
+    """Replace the column ``options`` of a monitor by a field for each option of its kind."""
     old, new = changes.pop("options", ({}, {}))
     for name, default in KIND_OPTIONS.items():
         pair = (old or {}).get(name, default), (new or {}).get(name, default)
@@ -272,15 +269,15 @@ _PRECISE_ACTIONS: Mapping[ObjectKind, Mapping[str, Callable[[Any], Action]]] = {
 
 
 CHANGED = "changed"
-# Columns that no line shows, as it shows no folded form of another column.
-ALWAYS_UNSEEN = ("id", "created_at", "updated_at")
+# No line shows these columns, nor the folded form of another column.
+NEVER_AUDITED = ("id", "created_at", "updated_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """``columns``: the name in the log of each column that it shows. ``secret``: columns whose
-    values are not recorded. ``is_part``: a row is a part of the object whose id is in the column
-    ``id``, so a new row is a change of that object.
+class AuditedTable:
+    """``columns``: the columns that are recorded, with their names in the log. ``secret``: columns
+    whose values are not recorded. ``named_by``: the column with the name of the object. ``id``: the
+    column with its id. ``is_part``: a row is a part of that object, so a new row is a change of it.
     """
 
     kind: ObjectKind
@@ -290,7 +287,7 @@ class Table:
     id: str = "id"
     is_part: bool = False
 
-    def thing(self, row: Any) -> AuditedObject:
+    def object_of(self, row: Any) -> AuditedObject:
         name = None if self.named_by is None else getattr(row, self.named_by)
         return AuditedObject(self.kind, getattr(row, self.id), name)
 
@@ -299,19 +296,19 @@ def _audited_columns(columns: Any) -> tuple[Mapping[str, str], frozenset[str]]:
     names, secret = {}, set()
     for key, column in columns.items():
         marking = column.info.get("audit") if isinstance(column, Column) else "unseen"
-        if marking != "unseen" and key not in ALWAYS_UNSEEN and not key.endswith("_folded"):
+        if marking != "unseen" and key not in NEVER_AUDITED and not key.endswith("_folded"):
             names[key] = column.info.get("audit_name", key)
             if marking == "secret" or isinstance(column.type, Encrypted):
                 secret.add(key)
     return names, frozenset(secret)
 
 
-TABLES: Mapping[type[Any], Table] = {
-    mapper.class_: Table(resource.kind, *_audited_columns(mapper.columns), resource.named_by)
+TABLES: Mapping[type[Any], AuditedTable] = {
+    mapper.class_: AuditedTable(resource.kind, *_audited_columns(mapper.columns), resource.named_by)
     for mapper in Model.registry.mappers
     if (resource := BY_TABLE.get(mapper.class_.__tablename__)) and resource.by_row
 } | {
-    PostUpdateRow: Table(
+    PostUpdateRow: AuditedTable(
         POSTS.kind,
         *_audited_columns(PostUpdateRow.__mapper__.columns),
         "title",
@@ -322,8 +319,8 @@ TABLES: Mapping[type[Any], Table] = {
 
 
 def value_of(row: Any, column: str, value: Any) -> Any:
-    """The value of a row's column as the log shows it. An owner is shown by email address: a number
-    says nothing once the person is deleted.
+    """The value of a row's column as the log shows it. An owner is shown by email address, because
+    an id says nothing once the person is deleted.
     """
     if column == "owner_id" and value is not None:
         session = object_session(row)
@@ -341,7 +338,7 @@ def _secret_setting(old: str | None, new: str | None) -> dict[str, Any]:
 
 
 def _mail_server(old: str | None, new: str | None) -> dict[str, Any]:
-    """The server, account and sender; of the password, only that it changed."""
+    """The changes of server, account and sender, and whether the password changed."""
     old_server, new_server = _server(old), _server(new)
     names = ("host", "port", "tls", "user", "sender")
     changes: dict[str, Any] = {
@@ -359,7 +356,8 @@ def _server(url: str | None) -> smtp.Server | None:
         return None
 
 
-# The settings that people change, and what is recorded of a change. Wakeful sets all others.
+# The settings that people change, each with the function that makes the changes for the log.
+# Wakeful itself sets all others, or they have lines of ``note``.
 SETTINGS: Mapping[str, Callable[[str | None, str | None], dict[str, Any]]] = {
     "allow_networks": _plain_setting,
     "smtp_url": _mail_server,

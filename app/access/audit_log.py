@@ -27,8 +27,8 @@ from app.records import (
 from app.records import ObjectKind as Kind
 
 RETENTION = timedelta(days=AUDIT_DAYS)
-# Lines that one request searches for a word. No index finds a part of a word on both
-# databases; a page says how far back it has searched, and goes on from there.
+# Lines that one request searches for a word. No index finds a part of a word on both databases, so
+# a page says how far back it has searched, and a link continues the search.
 SEARCHED_AT_ONCE = 50_000
 FORGOTTEN_AT_ONCE = 5_000  # in one transaction
 EXPORTED_AT_ONCE = 500
@@ -49,7 +49,7 @@ class AuditLog:
             audit.note(session, action, thing, changes)
 
     def page(self, query: AuditQuery) -> AuditPage:
-        """The lines that a query finds, the newest first."""
+        """The lines that match a query, the newest first."""
         statement = _matching(query)
         until = None
         if query.search:
@@ -67,16 +67,16 @@ class AuditLog:
         return AuditPage(lines, until, None if until is None else until[0])
 
     def names(self, objects: Collection[tuple[Kind, int]]) -> Mapping[tuple[Kind, int], str]:
-        """The names of these objects. One that was deleted has the name that the log has stored."""
+        """The names of these objects. A deleted object has the last name in the log."""
         names: dict[tuple[Kind, int], str] = {}
         for kind in {kind for kind, _id in objects}:
             ids = [id for kind_, id in objects if kind_ == kind and 0 <= id <= MAX_ID]
             for row_class, table in TABLES.items():
                 if table.kind == kind and not table.is_part:
                     rows = db.session.scalars(select(row_class).where(row_class.id.in_(ids)))
-                    things = [table.thing(row) for row in rows]
+                    things = [table.object_of(row) for row in rows]
                     names |= {(kind, thing.id or 0): thing.name for thing in things if thing.name}
-            # Only deleted objects are looked up here: others may have thousands of lines.
+            # Only deleted objects are looked up in the log: others may have thousands of lines.
             deleted = [id for id in ids if (kind, id) not in names]
             stored = (
                 select(AuditRow.object_id, AuditRow.object_name)
@@ -99,7 +99,7 @@ class AuditLog:
         return {id: name for id, name in rows if id and name}
 
     def lines(self, query: AuditQuery) -> Iterator[AuditLine]:
-        """All lines that a query finds, the newest first. They are read in parts, because a million
+        """All lines that match a query, the newest first. They are read in parts, because a million
         lines need too much memory.
         """
         part = replace(query, per_page=EXPORTED_AT_ONCE)
@@ -165,7 +165,7 @@ def _not_older(oldest: tuple[datetime, int]) -> Any:
 
 
 def _has_words(search: str) -> Any:
-    """Each word of a search is found somewhere in a line's names and address."""
+    """SQL condition: each word of a search is in the names or the address of a line."""
     words = search.casefold().split()
     return and_(*(AuditRow.words_folded.contains(word, autoescape=True) for word in words))
 

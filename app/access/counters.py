@@ -23,9 +23,9 @@ from app.errors import Throttled
 from app.i18n import _
 from app.records import Action, Actor, ActorKind, AuditedObject, ObjectKind
 
-# Failed attempts allowed in a window. The limit of an account stops a guesser with many addresses,
-# that of an address stops one who tries one password on many accounts. Anyone can use up both, so
-# a browser in which the person has logged in before has a limit of its own instead.
+# Failed attempts allowed in a window. The limit of an account stops a guesser with many addresses;
+# the limit of an address stops a guesser who tries one password on many accounts. Anyone can use up
+# both, so a device (a browser in which the person has logged in before) has a separate limit.
 LOGIN_WINDOW_SECONDS = 300
 LOGINS_PER_ACCOUNT = 10
 LOGINS_PER_ADDRESS = 50
@@ -55,8 +55,8 @@ def window_of(now: datetime, seconds: int) -> int:
 
 
 def add(session: DbSession, name: str, window: int, number: int = 1) -> int:
-    """Add to ``name`` in the window that begins at ``window``; returns the new count. To be called
-    while writing.
+    """Add to ``name`` in the window that begins at ``window``; returns the new count. Call this
+    inside ``writing()``.
     """
     values = {"name": name, "window": window, "count": number}
     return int(session.execute(_adding(db.engine.dialect.name), values).scalar_one())
@@ -97,15 +97,15 @@ class Counters:
         self.count_attempt(sentence, *limits)
 
     def refuse(self, sentence: str, *limits: Limit) -> None:
-        """Raises Throttled if a limit is reached already. That costs no write: SQLite has one
+        """Raises Throttled if a limit is reached already. This writes nothing: SQLite has one
         writer, and the results of checks would wait for it.
         """
         reached = (limit for limit in limits if self.counted(limit) >= limit.max_attempts)
         self._throttle(sentence, reached)
 
     def count_attempt(self, sentence: str, *limits: Limit) -> None:
-        """Count, without a check before. To be called before what was typed is compared, so that a
-        thousand guesses at the same moment all count. Raises Throttled if that exceeds a limit.
+        """Count an attempt in each limit. Raises Throttled if that exceeds a limit. Call this
+        before the password or code is compared, so that a thousand guesses at one moment all count.
         """
         with writing():
             counts = [(limit, self.count(limit.name, limit.seconds)) for limit in limits]
@@ -123,9 +123,9 @@ class Counters:
         """Count ``number`` more of ``name``. Returns the new count in the present window.
 
         ``share``: the process takes this many numbers in one write, and hands them out one by one;
-        no two processes hand out the same number. A number counts as soon as it is taken. So the
-        count is never too low; it is too high by less than a share for each process and each start
-        of a process. While the database cannot be written, such a count is 0.
+        no two processes hand out the same number. A number counts as soon as it is taken, so the
+        count may be too high, by less than a share for each start of a process. It is too low only
+        while the database cannot be written: it is 0 then.
         """
         window = window_of(self.clock(), window_seconds)
         if share is None:
@@ -137,8 +137,8 @@ class Counters:
         return self._take_share(name, window, share, missing) if missing else taken[-1]
 
     def _take_share(self, name: str, window: int, share: int, missing: int) -> int:
-        """Take a new share, at least ``missing`` numbers; returns the number of the last missing
-        one.
+        """Take a new share, of at least ``missing`` numbers. Returns the last of those that were
+        missing.
         """
         at_once = max(share, missing)
 
@@ -190,7 +190,7 @@ class Counters:
     def forget_old(self) -> None:
         """Delete counts of past windows. The engine's housekeeping calls it."""
         now, window = int(self.clock().timestamp()), CounterRow.window
-        # Counts of a clock that was ahead would count again when their time comes.
+        # A count of a clock that was ahead would count again when its window comes.
         delete_rows(CounterRow, ~window.between(now - RETENTION_SECONDS, now + RETENTION_SECONDS))
         is_short = CounterRow.name.startswith(SHORT_WINDOWS)
         delete_rows(CounterRow, is_short, window < now - SHORT_RETENTION_SECONDS)
@@ -198,28 +198,28 @@ class Counters:
 
 # --- Attempts -------------------------------------------------------------------------------------
 #
-# Failures to log in, in the audit log: a line each, within bounds. The failures beyond them are
-# counted, and a later line has the count. So none is lost, and nobody fills the disk by failing.
+# The audit log has a line for each failure to log in, up to a limit in each window. The failures
+# above the limit are counted, and a later line has their count: no failure is lost, and nobody can
+# fill the disk by failing.
 #
-# Lines are bounded in each window in which wrong passwords are counted. A failure has a source. For
-# an account that exists, the source is the account; otherwise it is the address of the client,
-# because the name of the account is only what somebody typed. In a window, each source has a
-# limited number of lines, and a count of the failures beyond them; all sources together have a
-# limit as well.
+# A failure has a source. For an account that exists, the source is the account; otherwise it is the
+# address of the client, because the name of the account is only what somebody typed. In a window,
+# each source has a limited number of lines, and a count of the failures above the limit; all
+# sources together have a limit as well.
 #
 # The counts are rows, so all processes share them, and a restart keeps them. The first event in a
-# later window makes lines of them, or the engine's housekeeping does.
+# later window writes their lines, or the engine's housekeeping does.
 
 MAX_OF_SOURCE = LOGINS_PER_ACCOUNT  # lines of one source in a window
 MAX_OF_ACCOUNTS = 200  # lines of all accounts that exist
 MAX_OF_STRANGERS = 50  # lines of all accounts that do not exist
-MAX_SOURCES = 20  # addresses that have a count each; ``ELSEWHERE`` counts all others
-ELSEWHERE = "elsewhere"
+MAX_SOURCES = 20  # addresses with a count each; ``OTHER_SOURCES`` counts all others
+OTHER_SOURCES = "elsewhere"
 LEFT_OUT = "left_out"
 
 
-def record(event: str, account: AuditedObject, now: datetime) -> None:
-    """Write a line, or count the failure. ``account``: without an id, it does not exist."""
+def record_failure(event: str, account: AuditedObject, now: datetime) -> None:
+    """Write a line of a failure, or count it. An account that does not exist has no id."""
     actor = actors.actor() or actors.WAKEFUL
     window = window_of(now, LOGIN_WINDOW_SECONDS)
     if account.id is None:
@@ -235,7 +235,7 @@ def record(event: str, account: AuditedObject, now: datetime) -> None:
             audit.note(session, Action.LOGIN_FAILED, account)
         else:
             if account.id is None:
-                source = _counted_as(session, window, event, source)
+                source = _counted_source(session, window, event, source)
             _count(session, CountedFailuresRow(
                 window=window, event=event, source=source, number=1, first_at=now, last_at=now,
                 actor_kind=actor.kind.value, address=actor.address,
@@ -244,15 +244,15 @@ def record(event: str, account: AuditedObject, now: datetime) -> None:
 
 
 def write_left_out(now: datetime) -> None:
-    """Make one line of each count of past windows. A window in the future is past as well: the
+    """Write a line for each count of another window. A window in the future counts as past: the
     clock was set back.
     """
-    over = CountedFailuresRow.window != window_of(now, LOGIN_WINDOW_SECONDS)
-    if db.session.scalar(select(CountedFailuresRow.window).where(over).limit(1)) is None:
+    past = CountedFailuresRow.window != window_of(now, LOGIN_WINDOW_SECONDS)
+    if db.session.scalar(select(CountedFailuresRow.window).where(past).limit(1)) is None:
         return  # a refused guess costs no write
     with writing() as session:
         deletion = (
-            delete(CountedFailuresRow).where(over).returning(*CountedFailuresRow.__table__.columns)
+            delete(CountedFailuresRow).where(past).returning(*CountedFailuresRow.__table__.columns)
         )
         for row in session.execute(deletion).all():
             _note(session, row)
@@ -272,17 +272,19 @@ def _note(session: DbSession, row: Row[Any]) -> None:
     )
 
 
-def _counted_as(session: DbSession, window: int, event: str, address: str) -> str:
-    """``address``, or ``ELSEWHERE`` if enough other addresses have a count already."""
+def _counted_source(session: DbSession, window: int, event: str, address: str) -> str:
+    """``address``, or ``OTHER_SOURCES`` if enough other addresses have a count already."""
     row = CountedFailuresRow
     in_window = (row.window == window, row.event == event, row.object_id.is_(None))
     if session.scalar(select(row.source).where(*in_window, row.source == address)) is not None:
         return address
-    return address if count_of(session, row, *in_window) < MAX_SOURCES else ELSEWHERE
+    return address if count_of(session, row, *in_window) < MAX_SOURCES else OTHER_SOURCES
 
 
 def _count(session: DbSession, row: CountedFailuresRow) -> None:
-    """Add one to the count of its source. Fields that differ among the failures are left empty."""
+    """Add one to the count of the row's source. Fields that differ among the failures are left
+    empty.
+    """
     table = CountedFailuresRow
     columns = table.__mapper__.columns
     values = {column.name: getattr(row, name) for name, column in columns.items()}

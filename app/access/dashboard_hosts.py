@@ -1,5 +1,5 @@
-"""The host names at which people use the dashboard. They are recorded because a setting need not
-name them: a status page that was given one of them would hide the dashboard there.
+"""The host names at which people use the dashboard. They are recorded because no setting has to
+name them, and a status page with one of them as its domain would hide the dashboard there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_PER_PERSON = 20
 
 
 def remember(session: DbSession, person_id: int, host: str | None, now: datetime) -> None:
-    """This person is logged in at ``host``. To be called while writing."""
+    """Record that this person is logged in at ``host``. Call this inside ``writing()``."""
     row = DashboardHostRow
     if host is None:
         return
@@ -37,5 +37,5 @@ def is_used(host: str, now: datetime) -> bool:
 
 
 def forget_old(now: datetime) -> None:
-    """Delete those that nobody uses any more. The engine's housekeeping calls it."""
+    """Delete the hosts that nobody uses any more. The engine's housekeeping calls it."""
     delete_rows(DashboardHostRow, DashboardHostRow.used_at <= now - RETENTION)

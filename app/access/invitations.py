@@ -32,8 +32,8 @@ class Invitations:
         self.clock, self.people = clock, people
 
     def invite(self, email: str, role: str) -> tuple[Invitation, str]:
-        """An invitation, and the token of its link. It replaces an earlier invitation to this
-        address. Raises Invalid, also when the address has an account.
+        """Store an invitation, in place of an earlier one to this address. Returns it, and the
+        token of its link. Raises Invalid, also if the address has an account.
         """
         check_invitation(email, role)
         token, now = make_token(), self.clock()
@@ -44,12 +44,14 @@ class Invitations:
             return invitation, token
 
     def renew(self, id: int) -> tuple[Invitation, str]:
-        """A new link, for 7 days from now; the earlier one ends. Raises NotFound, and Invalid."""
+        """Make a new link for an invitation, valid for 7 days, which ends the earlier one. Raises
+        NotFound, and Invalid.
+        """
         row = existing(db.session.get(InvitationRow, id), "invitation", id)
         return self.invite(row.email, row.role)
 
     def revoke(self, id: int) -> Invitation:
-        """Raises NotFound."""
+        """Delete an invitation. Raises NotFound."""
         with writing() as session:
             row = existing(session.get(InvitationRow, id), "invitation", id)
             session.delete(row)
@@ -70,15 +72,16 @@ class Invitations:
     def accept(
         self, token: str, password: str, *, name: str | None = None, time_zone: str = "UTC"
     ) -> Person:
-        """Make the account, and log in. Raises Denied if the link is not valid, and Invalid."""
+        """Create the account, and record its login. Raises Denied if the link is not valid, and
+        Invalid.
+        """
         invitation = self.of_token(token)
         if invitation is None:
             raise Denied(_(VOID))
         check_account(invitation.email, invitation.role, password, name=name, time_zone=time_zone)
         hash_ = passwords.hashed(password)
         with actors.acting_as(actors.named(invitation.email)), writing() as session:
-            # The second of two acceptances at once finds no row; nor does one after a renewal or a
-            # revocation.
+            # If the invitation was accepted, renewed or revoked meanwhile, there is no such row.
             deletion = delete(InvitationRow).where(InvitationRow.digest == digest_of(token))
             if session.execute(deletion.returning(InvitationRow.id)).first() is None:
                 raise Denied(_(VOID))

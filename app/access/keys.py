@@ -1,8 +1,8 @@
-"""API keys: ``wk_<prefix>_<secret>``, of which only a hash is stored, under the prefix; and ping
-keys, which have 22 characters and are found by their digest (decision 6).
+"""API keys, ping keys and the tokens of agents. Only their hashes are stored.
 
-A key has an owner and may do at most what the owner may do now (decision 15). Keys from before
-there were owners have none, and may do what they were created for.
+An API key is ``wk_<prefix>_<secret>`` and is found by its prefix. A ping key has 22 characters and
+is found by its hash (decision 6). A key may do at most what its owner may do now (decision 15). A
+key without an owner, which an earlier version created, may do what it was created for.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class ApiKeys:
         own_secret: str | None = None,
     ) -> tuple[ApiKey, str]:
         """A new key and its whole text, which cannot be read again. ``networks``: the networks from
-        which it may be used, as CIDRs with commas. ``tag``: the key is for monitors with this tag
-        alone. ``own_secret``: the text of a key of scope ``ping`` that jobs have already. Raises
+        which it may be used, as CIDRs with commas. ``tag``: the key is only for monitors with this
+        tag. ``own_secret``: the text of a key of scope ``ping`` that jobs have already. Raises
         Invalid.
         """
         tag = (tag or "").strip() or None
@@ -110,8 +110,8 @@ class ApiKeys:
         return self._usable_key(row) if matches else None
 
     def _usable_key(self, row: Any, address: str | None = None) -> ApiKey | None:
-        """The key of this row, with its use noted; None if a client at ``address`` may not use it
-        now.
+        """Return the key of this row, and note its use. Return None if the key, or a client at
+        ``address``, may not be used now.
         """
         now = self.clock()
         if row is None or row.revoked_at is not None:
@@ -129,7 +129,7 @@ class ApiKeys:
         return key
 
     def _check_own_secret(self, text: str) -> None:
-        """Raises Invalid for a text that is no ping key, or that another key has already."""
+        """Raises Invalid for a text that is no ping key or is the text of another key."""
         if _PING_KEY.fullmatch(text) is None:
             sentence = _("A ping key has 22 of A to Z, a to z, 0 to 9, - and _.")
             raise Invalid({"own_secret": [sentence]})
@@ -169,7 +169,7 @@ class ApiKeys:
     def change(
         self, prefix: str, *, name: str, expires_at: datetime | None, networks: str
     ) -> ApiKey:
-        """Raises NotFound, Invalid, and Conflict for a key that is revoked."""
+        """Change a key. Raises NotFound, Invalid, and Conflict for a revoked key."""
         with writing() as session:
             row = _unrevoked_row(session, prefix)
             # Only a new expiry must be in the future.
@@ -180,7 +180,7 @@ class ApiKeys:
             return _record(row, _owner_of(session, row))
 
     def adopt(self, prefix: str, person_id: int) -> ApiKey:
-        """Make this person the owner. Raises NotFound, and Conflict for a revoked key."""
+        """Make this person the owner of a key. Raises NotFound, and Conflict for a revoked key."""
         with writing() as session:
             row = _unrevoked_row(session, prefix)
             row.owner_id = person_id
@@ -202,7 +202,7 @@ class ApiKeys:
 
 
 class _Owner(NamedTuple):
-    """The fields of a person that a key needs to know of its owner."""
+    """The owner of a key."""
 
     email: str
     role: str
@@ -232,8 +232,8 @@ def manages(person: Person, key: ApiKey) -> bool:
 def transfer_or_revoke_keys(
     session: DbSession, owner_id: int, heir_id: int | None, now: datetime
 ) -> None:
-    """Hand the keys of a person over to another one, or revoke them if there is none. To be
-    called while writing.
+    """Hand the keys of a person over to the heir, or revoke them if there is none. Call this inside
+    ``writing()``.
     """
     for row in session.scalars(select(ApiKeyRow).where(ApiKeyRow.owner_id == owner_id)).all():
         if heir_id is None:
@@ -332,7 +332,7 @@ def _record(row: Any, owner: Any) -> ApiKey:
 
 # --- Tokens of agents -----------------------------------------------------------------------------
 #
-# ``wa_<secret>``. Each agent's place has one; only its hash is stored.
+# ``wa_<secret>``. The place of each agent has one.
 
 AGENT_PREFIX = "wa_"
 AGENT_TOKEN_RETENTION = timedelta(days=400)  # as long as the audit log has the line of the change
@@ -340,8 +340,8 @@ AGENT_TOKEN_RETENTION = timedelta(days=400)  # as long as the audit log has the 
 
 @dataclass(frozen=True, slots=True)
 class AgentPlace:
-    """The place of an agent. ``public_key``: the key that its secrets are sealed to; None until an
-    agent has sent one.
+    """The place of an agent. ``public_key``: the key to which secrets for the agent are encrypted;
+    None until an agent has sent one.
     """
 
     id: int
@@ -351,7 +351,7 @@ class AgentPlace:
 
 
 def give_token(row: PlaceRow) -> str:
-    """Give the place a new token, which ends the old one. To be called while writing."""
+    """Give the place a new token, which ends the old one. Call this inside ``writing()``."""
     token = AGENT_PREFIX + make_token()
     row.token_digest = digest_of(token)
     return token
@@ -395,8 +395,8 @@ def agent_of(token: str) -> AgentPlace | None:
 
 
 def store_public_key(place: AgentPlace, key: str) -> bool:
-    """Store the key to which the secrets of an agent's monitors are sealed, unless the place has
-    another one. Returns whether it has this one now. To be called while writing.
+    """Store the public key of a place's agent, unless the place has another one. Returns whether it
+    has this key now. Call this inside ``writing()``.
 
     The row is read again under its lock. Otherwise a second agent with the same token could replace
     the key of the first, and an agent with an ended token the key of the new one.

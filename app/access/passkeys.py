@@ -1,7 +1,7 @@
 """Passkeys (WebAuthn): the challenges that browsers sign, and the check of their signatures.
 
-A challenge is for one browser, its holder, which has a session or a pending login. It is valid for
-a few minutes, and ends with the first answer, right or wrong.
+A challenge is for one browser, the holder, which has a session or a pending login. A challenge is
+valid for five minutes, and ends with the first answer, right or wrong.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ADDED_ALREADY = N_("This passkey was added already.")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The website that passkeys are made for. A browser offers them to no other host."""
+    """The website that passkeys are made for. A browser offers a passkey to no other host."""
 
     host: str
     origin: str  # scheme, host and port, as browsers write it
@@ -64,8 +64,8 @@ class Passkeys:
         self.clock, self.people, self.factors = clock, people, factors
 
     def creation_options(self, id: int, site: Site, holder: str, *, current: str) -> str:
-        """For ``navigator.credentials.create``, as JSON. ``holder``: the token of the session.
-        Raises Conflict for too many, Invalid and Throttled.
+        """The options of ``navigator.credentials.create``, as JSON. ``holder``: the token of the
+        session. Raises Conflict for too many passkeys, Invalid and Throttled.
         """
         from webauthn import generate_registration_options, options_to_json
         from webauthn.helpers.structs import (
@@ -98,9 +98,9 @@ class Passkeys:
     def add(
         self, id: int, site: Site, holder: str, credential: str, name: str, *, current: str
     ) -> tuple[Person, list[str]]:
-        """Store the passkey that the browser made. Returns recovery codes if these are the first.
-        Raises Invalid (``name``, ``credential``, ``current_password``), Conflict for too many, and
-        Throttled.
+        """Store the passkey that the browser made. Returns new recovery codes if the person has
+        none. Raises Invalid (``name``, ``credential``, ``current_password``), Conflict for too many
+        passkeys, and Throttled.
         """
         from webauthn import verify_registration_response
 
@@ -123,20 +123,20 @@ class Passkeys:
             verifies=registration.user_verified,
             created_at=self.clock(),
         )
-        first = not self.factors.of(id).codes_left
-        with self.factors.changing(id, current, make_codes=first) as (session, person, codes):
+        needs_codes = not self.factors.of(id).codes_left
+        with self.factors.changing(id, current, make_codes=needs_codes) as (session, person, codes):
             query = select(PasskeyRow.id).where(PasskeyRow.credential == row.credential)
             if session.scalar(query) is not None:
                 raise _invalid(ADDED_ALREADY)
-            _check_count(session, id)  # again: several may have been asked for at once
+            _check_count(session, id)  # a second time: several may have been begun at once
             session.add(row)
             note(session, person, Action.CREATED, "passkey", row.name)
-            changed = self.factors.changed(session, person)
-            return changed, self.factors.first_codes(session, person, codes)
+            changed = self.factors.finish_change(session, person)
+            return changed, self.factors.store_first_codes(session, person, codes)
 
     def request_options(self, id: int, site: Site, holder: str) -> str:
-        """For ``navigator.credentials.get``, as JSON. ``holder``: the token of the pending login.
-        Raises Denied if the person has no passkey for this site.
+        """The options of ``navigator.credentials.get``, as JSON. ``holder``: the token of the
+        pending login. Raises Denied if the person has no passkey for this site.
         """
         from webauthn import generate_authentication_options, options_to_json
         from webauthn.helpers.structs import UserVerificationRequirement
@@ -177,8 +177,8 @@ class Passkeys:
             expected_origin=site.origin,
             credential_public_key=_bytes(row.public_key),
             credential_current_sign_count=row.sign_count,
-            # The browser says whether it asked for the PIN of a security key. Without this check,
-            # the finder of a lost key could use it without its PIN.
+            # The browser says whether the key has asked for its PIN. Without this check, the finder
+            # of a lost security key could use it without the PIN.
             require_user_verification=row.verifies,
         )
         return PasskeySignature(row.id, row.sign_count, verified.new_sign_count)
@@ -193,7 +193,7 @@ class Passkeys:
     def _new_challenge(self, id: int, holder: str) -> bytes:
         challenge = secrets.token_bytes(CHALLENGE_BYTES)
         values = {"person_id": id, "challenge": _text(challenge), "created_at": self.clock()}
-        # One statement, because two requests of a browser at once may both find no row.
+        # One statement, because two requests of a browser may find no row at the same time.
         row = PasskeyChallengeRow
         statement = inserting(row).values(digest=digest_of(holder), **values)
         with writing() as session:
@@ -203,7 +203,7 @@ class Passkeys:
         return challenge
 
     def _take_challenge(self, id: int, holder: str) -> bytes:
-        """The challenge of this holder, which ends with it. Raises Invalid."""
+        """Delete the challenge of this holder, and return it. Raises Invalid."""
         row = PasskeyChallengeRow
         deletion = delete(row).where(row.digest == digest_of(holder), row.person_id == id)
         with writing() as session:
@@ -223,7 +223,7 @@ def _check_count(session: DbSession, id: int) -> None:
 
 
 def count_use(session: DbSession, signed: PasskeySignature, now: Any) -> bool:
-    """Note that a passkey was used; False if it was used or removed since it signed."""
+    """Note that a passkey was used. Returns False if it was used or removed since it signed."""
     row = session.get(PasskeyRow, signed.id, with_for_update=True, populate_existing=True)
     if row is None or row.sign_count != signed.previous_count:
         return False

@@ -30,14 +30,14 @@ DIGEST_COST = {"time_cost": 3, "memory_cost": 64 * 1024, "parallelism": 4, "hash
 
 @cache
 def _unknown_hash() -> str:
-    """The hash to compare with if no account has the email, so that the answer takes as long as for
-    an account. It is made on first use, so that a checker starts faster.
+    """A hash to compare with if no account has the email address, so that the answer takes as long
+    as for an account. It is made on first use, so that a checker starts faster.
     """
     return _hasher.hash("nobody has this password")
 
 
 @contextmanager
-def _turn(*, trusted: bool = False) -> Iterator[None]:
+def _hashing(*, trusted: bool = False) -> Iterator[None]:
     """Wait until there is memory for a hash. ``trusted``: for somebody whom strangers must not keep
     waiting. Raises Throttled.
     """
@@ -83,14 +83,14 @@ def _common() -> frozenset[str]:
 
 
 def hashed(password: str, *, trusted: bool = False) -> str:
-    """Raises Throttled if too many are hashed at once, as ``matches`` does."""
-    with _turn(trusted=trusted):
+    """The argon2 hash of a password. Raises Throttled if too many are hashed at once."""
+    with _hashing(trusted=trusted):
         return _hasher.hash(password)
 
 
 def slow_digest(secret: bytes, salt: str) -> str:
     """A salted slow hash in hex, by which a secret is looked up. Raises Throttled."""
-    with _turn():
+    with _hashing():
         return hash_secret_raw(secret, salt.encode(), **DIGEST_COST, type=Type.ID).hex()
 
 
@@ -101,14 +101,14 @@ def matches(
     count: Callable[[], object] = lambda: None,
     trusted: bool = False,
 ) -> bool:
-    """Whether ``hash_`` is of ``password``; False for None, after the same time. ``count`` counts
-    the attempt. It is called once there is memory for the hash: an attempt that is refused for lack
-    of memory must not cost a write.
+    """Whether ``hash_`` is the hash of ``password``. Without a hash, the answer is False after the
+    same time. ``count`` counts the attempt. It is called once there is memory for the hash, because
+    an attempt that is refused for lack of memory must not cost a write. Raises Throttled.
     """
     try:
-        with _turn(trusted=trusted):
+        with _hashing(trusted=trusted):
             count()
-            unknown = _unknown_hash()  # for every email: the first call takes longer
+            unknown = _unknown_hash()  # always called, because the first call takes longer
             return _hasher.verify(hash_ or unknown, password) and hash_ is not None
     except (VerificationError, InvalidHashError):
         return False

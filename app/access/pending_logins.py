@@ -1,8 +1,8 @@
 """Pending logins: the password was right, and the second factor is missing.
 
-The token of a pending login is in the cookie of the browser where the password was typed, and
-nowhere else. It is valid for ten minutes and for one login, and ends with everything that ends
-sessions.
+Only the browser in which the password was typed has the token of a pending login, in a cookie. A
+pending login is valid for ten minutes and for one login. Whatever ends the person's sessions ends
+it too.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from app.access.second_factor import (
     DRIFT,
     WRONG_CODE,
     digest_of_code,
-    locked,
+    locked_person,
+    object_of,
     step_at,
     step_of,
-    thing,
 )
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
@@ -38,12 +38,13 @@ from app.i18n import N_, _
 from app.records import Action, Client, Person
 from app.rules.clocks import believable, runs
 
-# Checks a second factor in the transaction of the login, and uses it up. Raises Invalid.
+# A function that checks a second factor in the transaction of the login, and uses it up. Raises
+# Invalid.
 Proof = Callable[[DbSession, Person], None]
 
 LIFETIME = timedelta(minutes=10)
-# Somebody who knows a password may guess at codes for days: ten in five minutes alone would find
-# one of a hundred accounts in a day.
+# Somebody who knows passwords may guess codes for days. With the limit of ten in five minutes
+# alone, the guesses would find the code of one of a hundred accounts in a day.
 LONG_WINDOW_SECONDS = 12 * 3600
 LONG_WINDOW_MAX = 50
 LOGIN_ENDED = N_("The login took too long, or was ended. Log in again.")
@@ -60,14 +61,12 @@ class PendingLogins:
         self.clock, self.counters, self.people, self.passkeys = clock, counters, people, passkeys
 
     def begin(self, person_id: int) -> str:
-        """Start a pending login after the right password. Returns its token, which only the browser
-        gets.
-        """
+        """Start a pending login after the right password. Returns its token."""
         token = make_token()
         row = PendingLoginRow(digest=digest_of(token), person_id=person_id, created_at=self.clock())
         with writing() as session:
             session.add(row)
-        # Somebody who has the password and stops here leaves no other trace.
+        # Somebody who knows the password and stops here leaves no other trace.
         security_log.log_event(SecurityEvent.SECOND_FACTOR_ASKED, self.people.get(person_id))
         return token
 
@@ -86,13 +85,15 @@ class PendingLogins:
         delete_rows(PendingLoginRow, PendingLoginRow.digest == digest_of(token))
 
     def by_code(self, token: str, code: str, client: Client = UNKNOWN_CLIENT) -> Person:
-        """Log in with a code of the app. Raises Invalid (``second_code``), Denied if the pending
-        login is over, and Throttled.
+        """Complete a login with a code of the app. Raises Invalid (``second_code``), Denied if the
+        pending login is over, and Throttled.
         """
         return self._log_in(token, client, lambda _person: partial(self._use_code, code))
 
     def by_recovery_code(self, token: str, code: str, client: Client = UNKNOWN_CLIENT) -> Person:
-        """Log in as ``by_code`` does, with faults of ``recovery_code``, which is used up."""
+        """Complete a login with a recovery code, which is used up. Raises as ``by_code`` does, with
+        Invalid for ``recovery_code``.
+        """
 
         def prove(person: Person) -> Proof:
             return partial(_use_recovery_code, digest_of_code(code, person.id))
@@ -102,7 +103,9 @@ class PendingLogins:
     def by_passkey(
         self, token: str, site: Site, credential: str, client: Client = UNKNOWN_CLIENT
     ) -> Person:
-        """Log in as ``by_code`` does, with faults of ``credential``."""
+        """Complete a login with a passkey. Raises as ``by_code`` does, with Invalid for
+        ``credential``.
+        """
 
         def prove(person: Person) -> Proof:
             signature = self.passkeys.signature(person.id, site, token, credential)
@@ -122,8 +125,8 @@ class PendingLogins:
         return person
 
     def _log_in(self, token: str, client: Client, prove: Callable[[Person], Proof]) -> Person:
-        """Log in, within the limits, with the proof that ``prove`` returns; a failure, which is
-        Invalid, is recorded.
+        """Count the attempt, and complete the login with the proof that ``prove`` returns. A wrong
+        proof and a reached limit are logged.
         """
         person = self._pending_person(token)
         device = device_of(client.device, person.id, self.clock())
@@ -142,13 +145,13 @@ class PendingLogins:
         return logged_in_person
 
     def _complete(self, token: str, proof: Proof) -> Person:
-        """End the pending login and use the proof, in one transaction: of two requests at once with
-        the same proof or the same token, one logs in.
+        """End the pending login and use the proof, in one transaction. If two requests come at once
+        with the same proof or token, one of them logs in.
         """
         deletion = delete(PendingLoginRow).where(PendingLoginRow.digest == digest_of(token))
         person = self._pending_person(token)
         with writing() as session:
-            row = locked(session, person.id)
+            row = locked_person(session, person.id)
             if (
                 row.disabled
                 or session.execute(deletion.returning(PendingLoginRow.id)).first() is None
@@ -181,15 +184,15 @@ def _use_recovery_code(digest: str, session: DbSession, person: Person) -> None:
     if session.execute(deletion.returning(row.id)).first() is None:
         raise Invalid({"recovery_code": [_("This recovery code is wrong or was used already.")]})
     change = {"recovery_codes": (None, _("one used"))}
-    # The actor typed the password, and nothing else yet.
+    # The login is not complete, so the actor is a visitor who has typed the person's password.
     actor = actors.named(person.email)
-    audit.note(session, Action.USED, thing(person), change, actor=actor)
+    audit.note(session, Action.USED, object_of(person), change, actor=actor)
 
 
 def _use_step(session: DbSession, id: int, step: int, current: int) -> bool:
-    """Note that the code of ``step`` is used; return whether it was unused. A used step in the
-    future was stored before the clock was set back. It does not count, because otherwise nobody
-    could log in until that time came again.
+    """Note that the code of ``step`` is used. Returns whether it was unused. A stored step in the
+    future is from before the clock was set back. It does not count: otherwise nobody could log in
+    until that time comes again.
     """
     used_step = AuthenticatorAppRow.used_step
     unused = or_(used_step < step, used_step > current + DRIFT)
@@ -199,8 +202,8 @@ def _use_step(session: DbSession, id: int, step: int, current: int) -> bool:
 
 
 def _limits(id: int, device: int | None) -> tuple[Limit, Limit]:
-    """The limits for wrong codes. A browser in which the person has logged in before has separate
-    ones, so that others who know the password cannot lock it out.
+    """The limits for wrong codes. A device of the person has separate limits, so that others who
+    know the password cannot lock it out.
     """
     name = f"second:{id}" if device is None else f"second:{id}:device:{device}"
     return (

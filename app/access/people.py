@@ -73,7 +73,7 @@ class People:
         return person_record(_person_row(db.session, id))
 
     def by_email(self, email: str) -> Person | None:
-        """The person with this email address, however it is capitalized."""
+        """The person with this email address, ignoring case."""
         row = row_of_email(email)
         return None if row is None else person_record(row)
 
@@ -86,10 +86,10 @@ class People:
         hand_over_keys: bool = False,
         heir_id: int | None = None,
     ) -> Person:
-        """Change some of ``EDITABLE``. A new email, role or access ends the person's sessions.
-        ``rewritten``: fields that are stored even if nobody changed them. Their stored value cannot
-        be read, so the form showed another one, which was saved on purpose. ``hand_over_keys``: the
-        person's API keys go to ``heir_id``; without an heir they are revoked.
+        """Change some of ``EDITABLE``. A new email address or role, and a change of ``disabled``,
+        end the person's sessions. ``rewritten``: fields whose stored value cannot be read. The form
+        showed a default for them, which is stored even if nobody changed it. ``hand_over_keys``:
+        the person's API keys go to ``heir_id``; without an heir they are revoked.
 
         Raises NotFound, Invalid, and Conflict for the last admin.
         """
@@ -107,15 +107,16 @@ class People:
             for name, value in fields.items():
                 setattr(row, name, value)
             for name in rewritten:
-                setattr(row, name, str(getattr(row, name)))  # changes a replaced value alone
+                # The default has a subclass of str, so SQLAlchemy sees a change to a plain str.
+                setattr(row, name, str(getattr(row, name)))
             session.flush()
             if hand_over_keys:
                 transfer_or_revoke_keys(session, id, heir_id, self.clock())
             return person_record(row)
 
     def delete(self, id: int, *, heir_id: int | None = None) -> None:
-        """``heir_id``: the person who gets the API keys; without an heir they are revoked. Raises
-        NotFound, and Conflict for the last admin.
+        """Delete a person. ``heir_id``: the person who gets the API keys; without an heir they are
+        revoked. Raises NotFound, and Conflict for the last admin.
         """
         with writing() as session:
             row = _person_row(session, id)
@@ -168,13 +169,14 @@ class People:
         return row is not None and row.last_login_at is not None
 
     def login(self, email: str, password: str, client: Client = UNKNOWN_CLIENT) -> Person | None:
-        """The person, or None if email or password is wrong or the account is disabled. Somebody
-        with a ``second_factor`` is not logged in by that: see ``PendingLogins``.
+        """The person with this email address and password, whose login is recorded; None if one of
+        them is wrong or the account is disabled. A person with a ``second_factor`` needs it too
+        (``PendingLogins``).
 
         Raises Throttled after too many failed attempts, and when too many people log in at once.
         """
         row = row_of_email(email)
-        # Looked up even if no account has the address: the time must not reveal that.
+        # The device is looked up even if no account has the address: the time must not reveal that.
         device = device_of(client.device, 0 if row is None else row.id, self.clock())
         hash_ = None if row is None else row.password_hash
         person = None if row is None else person_record(row)
@@ -192,44 +194,36 @@ class People:
             log_event(SecurityEvent.LOGIN_FAILED, person, typed=email)
             return None
         for limit in limits:
-            (self.counters.take_back_attempt if limit == address_limit else self.counters.reset)(
-                limit
-            )
-        new_hash = passwords.hashed(password) if passwords.is_outdated(hash_) else None
-        logged_in = self._record_login_with(person.id, hash_, new_hash)
-        if logged_in is None:
-            log_event(SecurityEvent.LOGIN_FAILED, person)
-        return logged_in
+            if limit == address_limit:  # others may share it, so their attempts stay counted
+                self.counters.take_back_attempt(limit)
+            else:
+                self.counters.reset(limit)
+        new_hash = passwords.hashed(password) if passwords.is_outdated(hash_) else hash_
+        # Without a line in the audit log: only the parameters of the hash change.
+        with acting_as(None), writing() as session:
+            row = session.get(PersonRow, person.id, with_for_update=True, populate_existing=True)
+            # The password may have been replaced while it was compared, which takes a while.
+            if row is not None and row.password_hash == hash_:
+                row.password_hash = new_hash
+                return self.record_login(person.id)
+        log_event(SecurityEvent.LOGIN_FAILED, person)
+        return None
 
     def _password_matches(
         self, limits: Sequence[Limit], hash_: str | None, password: str, *, trusted: bool
     ) -> bool:
-        """Whether the password is right, within these limits. Raises Throttled."""
+        """Whether the password is right. The attempt counts in each limit. Raises Throttled."""
         self.counters.refuse(TOO_MANY_LOGINS, *limits)
-        # Nothing was written yet. A login that waits must not keep a connection, and one that is
-        # refused must not cost a write.
+        # A login that waits must not keep a connection.
         db.session.rollback()
         count = partial(self.counters.count_attempt, TOO_MANY_LOGINS, *limits)
         return passwords.matches(hash_, password, count=count, trusted=trusted)
 
-    def _record_login_with(
-        self, id: int, verified_hash: str, new_hash: str | None
-    ) -> Person | None:
-        """``verified_hash``: the hash of the typed password; ``new_hash``, if any, replaces it.
-        Returns None if the password was replaced while it was compared, which takes a while.
-        """
-        # No line in the audit log: the password stays, only its hash has the parameters of today.
-        with acting_as(None), writing() as session:
-            row = session.get(PersonRow, id, with_for_update=True, populate_existing=True)
-            if row is None or row.password_hash != verified_hash:
-                return None
-            row.password_hash = new_hash or verified_hash
-            return self.record_login(id)
-
     def record_login(self, id: int) -> Person:
+        """Store the time of a login, unless a second factor is still needed."""
         with acting_as(None), writing() as session:
             row = _person_row(session, id)
-            if not row.second_factor:  # otherwise the login is not complete yet
+            if not row.second_factor:
                 row.last_login_at = self.clock()
             session.flush()
             return person_record(row)
@@ -244,6 +238,7 @@ class People:
         name: str | None = None,
         time_zone: str = "UTC",
     ) -> Person:
+        """A new account, in the caller's transaction. Raises Invalid if the address is taken."""
         refuse_taken(session, email)
         # Somebody who has an account needs no invitation.
         session.execute(delete(InvitationRow).where(InvitationRow.email_folded == email.casefold()))
@@ -266,13 +261,13 @@ def person_record(row: PersonRow) -> Person:
 
 
 def row_of_email(email: str) -> PersonRow | None:
-    """The person with this email address, however it is capitalized."""
+    """The row of the person with this email address, ignoring case."""
     return db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
 
 
 def end_sessions(session: DbSession, id: int, keep: int | None = None) -> None:
-    """End what lets this person in: sessions but ``keep`` (an id), log-ins that wait for the second
-    factor, and links to set a new password.
+    """End a person's sessions, pending logins, and links to set a new password. ``keep``: the id of
+    a session that stays.
     """
     conditions = () if keep is None else (SessionRow.id != keep,)
     session.execute(delete(SessionRow).where(SessionRow.person_id == id, *conditions))
@@ -292,7 +287,7 @@ def check_account(
 
 
 def check_invitation(email: str, role: str) -> None:
-    """Raises Invalid for an address or a role that nobody can be invited with."""
+    """Raises Invalid if nobody can be invited with this address and role."""
     _check({"email": email, "role": role})
 
 
@@ -332,7 +327,8 @@ def refuse_taken(session: DbSession, email: str, except_id: int | None = None) -
 def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
     if row.role != Role.ADMIN or row.disabled:
         return
-    # PostgreSQL would let two admins be removed at once unless each removal waits for the other.
+    # The lock makes two removals at once wait for each other; without it, PostgreSQL would let both
+    # admins be removed.
     admins = select(PersonRow.id).where(PersonRow.role == Role.ADMIN, PersonRow.disabled.is_(False))
     if len(session.execute(admins.with_for_update()).all()) <= 1:
         raise Conflict(_("This is the last admin. Make another person an admin first."))
@@ -350,8 +346,7 @@ def _limit(name: str, max_attempts: int) -> Limit:
 
 # --- The first account ----------------------------------------------------------------------------
 #
-# Created on the first visit with a one-time link that the server prints
-# (decision 6).
+# It is created on the first visit, with a one-time link that the server prints (decision 6).
 
 SETUP_TOKEN = "setup_token"  # noqa: S105 - the setting's name
 VOID = N_("This set-up link is no longer valid. Log in, or ask an admin for an account.")
@@ -370,8 +365,8 @@ class Setup:
         return schema.location()
 
     def token(self) -> str:
-        """The secret part of the set-up link: the same until the first account exists. An
-        unreadable one is replaced, because the link is printed at each start.
+        """The token of the set-up link, which stays the same until the first account exists. An
+        unreadable token is replaced, because the link is printed at each start.
         """
         if self.settings.is_unreadable(SETUP_TOKEN):
             self.settings.set(SETUP_TOKEN, None)
@@ -384,35 +379,36 @@ class Setup:
         return stored is not None and same and self.needed()
 
     def use(self, token: str, email: str, password: str, *, time_zone: str = "UTC") -> Person:
-        """Create the first account, an admin, and log in. Raises Denied if the token is wrong or
-        used up, and Invalid.
+        """Create the first account, an admin, and record its login. Raises Denied if the token is
+        wrong or used up, and Invalid.
         """
         if not self.is_token(token):
             raise Denied(_(VOID))
         check_account(email, Role.ADMIN, password, time_zone=time_zone)
         hash_ = passwords.hashed(password)
         with writing() as session:
-            # Remove the token's row first: the second of two visitors at once finds no row.
+            # The token is removed first: the second of two visitors at once finds no row.
             if not remove_setting(SETUP_TOKEN) or not self.needed():
                 raise Denied(_(VOID))
             person = self.people.add(session, email, hash_, Role.ADMIN, time_zone=time_zone)
         return self.people.record_login(person.id)
 
 
-# --- Browsers of people ---------------------------------------------------------------------------
+# --- Devices --------------------------------------------------------------------------------------
 #
-# Browsers in which a person has logged in before. Wrong passwords of strangers do not lock them
-# out: the attempts of such a browser are counted by themselves (``People.login``).
+# A device is a browser in which a person has logged in before. Strangers who type wrong passwords
+# do not lock it out, because its attempts are counted separately (``People.login``).
 #
-# A cookie holds a token, and only its hash is stored, for each person who has logged in there. Each
-# login replaces the token, so an old copy of the cookie is worth nothing.
+# A cookie has the token of the device. Only the hash of the token is stored, in a row for each
+# person who has logged in there. Each login replaces the token, so an old copy of the cookie is
+# worth nothing.
 
 DEVICE_RETENTION = timedelta(days=180)  # since the last login
-DEVICES_PER_PERSON = 20  # the rest is forgotten, the longest unused first
+DEVICES_PER_PERSON = 20  # of more, the longest unused are forgotten
 
 
 def device_of(token: str | None, person_id: int, now: datetime) -> int | None:
-    """The id of this browser, if the person has logged in there before."""
+    """The id of the device with this token, if the person has logged in there before."""
     if not token:
         return None
     row = _device_row(db.session, token, person_id)
@@ -426,12 +422,12 @@ def forget_old_devices(now: datetime) -> None:
 def remember_device(
     session: DbSession, token: str | None, person_id: int, now: datetime
 ) -> tuple[int, str]:
-    """Note that the person logs in with the browser of ``token``. Returns the id of the device and
-    the new token of the browser. Call it in a write transaction.
+    """Note that the person logs in on the device with this token. Returns the id of the device and
+    its new token. Call this inside ``writing()``.
     """
     new = make_token()
     if token:
-        # This changes the rows of all people who share the browser, because it has one cookie.
+        # A browser has one cookie, so this changes the rows of all people who share the browser.
         session.execute(
             update(DeviceRow)
             .where(DeviceRow.digest == digest_of(token))

@@ -1,5 +1,5 @@
-"""New passwords for people who have lost theirs: by a link that is mailed to them, or that an admin
-hands over. Using a link ends every session and every other link of the person.
+"""Links to set a new password, for people who have lost theirs. A link is mailed to them, or an
+admin hands it over. Using a link ends every session and every other link of the person.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from app.records import Action, Actor, ActorKind, AuditedObject, ObjectKind, Per
 from app.rules.clocks import believable
 
 BY_MAIL = timedelta(hours=1)
-BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always there
+BY_ADMIN = timedelta(hours=24)  # longer, because the admin has to reach the person
 REQUEST_WINDOW_SECONDS = 3600
 REQUESTS_PER_ADDRESS = 10  # of a client
 MAILS_PER_ACCOUNT = 3  # so that strangers cannot fill a mailbox
@@ -36,8 +36,9 @@ class Recovery:
         self.clock, self.counters = clock, counters
 
     def count(self, email: str, address: str | None) -> bool:
-        """Count a request from ``address`` for a link for ``email``; returns whether a link may be
-        mailed. It does the same whether or not an account has the email. Raises Throttled.
+        """Count a request from ``address`` for a link to ``email``. Returns whether a link may be
+        mailed. The work is the same whether or not an account has the email address. Raises
+        Throttled.
         """
         name = f"recovery:address:{counted_address(address)}"
         self.counters.attempt(TOO_MANY, Limit(name, REQUEST_WINDOW_SECONDS, REQUESTS_PER_ADDRESS))
@@ -45,9 +46,9 @@ class Recovery:
         requests = self.counters.count(f"recovery:account:{account}", REQUEST_WINDOW_SECONDS)
         return requests <= MAILS_PER_ACCOUNT
 
-    def mailed_to(self, email: str) -> tuple[Person, str] | None:
-        """The person with this email address, and the token of a link that is valid for an hour;
-        None if there is no such account, or it may not log in.
+    def make_link_by_email(self, email: str) -> tuple[Person, str] | None:
+        """Make a link for the person with this email address, which is valid for an hour. Returns
+        the person and the token of the link; None if no account that may log in has the address.
         """
         row = row_of_email(email)
         if row is None or row.disabled:
@@ -55,8 +56,8 @@ class Recovery:
         person = person_record(row)
         return person, self._store_recovery(person, BY_MAIL)
 
-    def make(self, id: int) -> str:
-        """The token of a link that an admin hands over. Raises NotFound."""
+    def make_link(self, id: int) -> str:
+        """Make a link that an admin hands over. Returns its token. Raises NotFound."""
         row = existing(db.session.get(PersonRow, id), "person", id)
         return self._store_recovery(person_record(row), BY_ADMIN)
 
@@ -75,8 +76,8 @@ class Recovery:
         return person_record(row.PersonRow)
 
     def use(self, token: str, password: str) -> Person:
-        """Set the password; every session and every link of the person ends. Raises Denied if the
-        link is not valid, and Invalid.
+        """Set the password, and end every session and every link of the person. Raises Denied if
+        the link is not valid, and Invalid.
         """
         person = self.person(token)
         if person is None:
@@ -88,7 +89,7 @@ class Recovery:
         address = (actors.actor() or actors.WAKEFUL).address
         actor = Actor(ActorKind.LINK, person.email, address=address)
         with actors.acting_as(actor), writing() as session:
-            # The second of two uses at once finds no row.
+            # If the link is used twice at once, the second use finds no row.
             deletion = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
             row = session.get(PersonRow, person.id, with_for_update=True)
             if session.execute(deletion.returning(RecoveryRow.id)).first() is None or row is None:
@@ -99,7 +100,7 @@ class Recovery:
             link = AuditedObject(ObjectKind.RECOVERY_LINK, person.id, person.email)
             audit.note(session, Action.USED, link)
             security_log.log_event(SecurityEvent.PASSWORD_CHANGED, person)
-        # The wrong passwords of a guesser must not lock the owner out.
+        # A guesser's wrong passwords must not lock the owner out.
         self.counters.reset(logins_of(person.email))
         return person
 

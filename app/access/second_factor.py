@@ -1,8 +1,8 @@
 """The second factors of a person (an authenticator app, passkeys), their recovery codes, and the
 roles that must have a second factor (decision 15).
 
-To add, change or remove one, a person types the present password. All sessions of the person end,
-also when an admin resets the second factor.
+To add, change or remove a second factor, a person types the present password. All sessions of the
+person end, also when an admin resets the second factor.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from app.records import Action, AuditedObject, ObjectKind, Passkey, Person, Role
 Codes = Mapping[str, str]  # new recovery codes, with their hashes
 
 PURPOSE = "authenticator app"
-CODE = "second_code"  # the field
+CODE = "second_code"  # the name of the form's field
 WRONG_CODE = N_(
     "This code is wrong or was used already. Wait for the next one, and check the clock of the "
     "device with the app."
@@ -71,7 +71,7 @@ class SecondFactors:
         return secret, seal({"person": id, "secret": secret}, PURPOSE)
 
     def started_app(self, id: int, sealed: str) -> str:
-        """The secret of ``start_app``. Raises Denied."""
+        """The secret that ``start_app`` sealed. Raises Denied."""
         content = unseal(sealed, PURPOSE)
         if content["person"] != id:
             raise Denied(_("This page belongs to another account. Start again."))
@@ -79,11 +79,12 @@ class SecondFactors:
 
     def add_app(self, id: int, sealed: str, code: str, *, current: str) -> tuple[Person, list[str]]:
         """Use the app with this secret, in place of an earlier one. ``code`` proves that the app
-        has it. Returns recovery codes if these are the first. Raises Denied, Invalid and Throttled.
+        has it. Returns new recovery codes if the person has none. Raises Denied, Invalid and
+        Throttled.
         """
         secret = self.started_app(id, sealed)
-        first = not _codes_left(db.session, id)
-        with self.changing(id, current, make_codes=first) as (session, row, codes):
+        needs_codes = not _codes_left(db.session, id)
+        with self.changing(id, current, make_codes=needs_codes) as (session, row, codes):
             step = step_of(secret, code, self.clock())
             if step is None:
                 raise Invalid({CODE: [_(WRONG_CODE)]})
@@ -92,11 +93,11 @@ class SecondFactors:
             is_change = session.get(AuthenticatorAppRow, id) is not None
             session.merge(app)
             note(session, row, Action.CHANGED if is_change else Action.CREATED, "app")
-            return self.changed(session, row), self.first_codes(session, row, codes)
+            return self.finish_change(session, row), self.store_first_codes(session, row, codes)
 
     def remove_app(self, id: int, *, current: str) -> Person:
-        """Raises NotFound, Conflict for the last factor of a role that needs one, Invalid and
-        Throttled.
+        """Remove the app. Raises NotFound, Conflict for the last factor of a role that must have
+        one, Invalid and Throttled.
         """
         with self.changing(id, current) as (session, row, _codes):
             app = session.get(AuthenticatorAppRow, id)
@@ -106,7 +107,7 @@ class SecondFactors:
             return self._remove(session, row, app)
 
     def remove_passkey(self, id: int, passkey_id: int, *, current: str) -> Person:
-        """Remove a passkey, as ``remove_app`` does the app."""
+        """Remove a passkey. Raises the errors of ``remove_app``."""
         with self.changing(id, current) as (session, row, _codes):
             passkey = session.get(PasskeyRow, passkey_id)
             if passkey is None or passkey.person_id != id:
@@ -115,21 +116,23 @@ class SecondFactors:
             return self._remove(session, row, passkey)
 
     def renew_codes(self, id: int, *, current: str) -> tuple[Person, list[str]]:
-        """Ten new recovery codes; the old ones end. Raises Conflict, Invalid and Throttled."""
+        """Make ten new recovery codes, which end the old ones. Raises Conflict, Invalid and
+        Throttled.
+        """
         with self.changing(id, current, make_codes=True) as (session, row, codes):
             if not row.second_factor:
                 raise Conflict(_(NO_FACTOR))
             self._store_codes(session, row, codes)
-            return self.changed(session, row), [*codes]
+            return self.finish_change(session, row), [*codes]
 
     def reset(self, id: int) -> Person:
         """Remove all second factors, so that the password alone is enough. Raises NotFound."""
         with writing() as session:
-            row = locked(session, id)
+            row = locked_person(session, id)
             note(session, row, Action.DELETED, "second_factor")
             for table in (AuthenticatorAppRow, PasskeyRow, RecoveryCodeRow):
                 session.execute(delete(table).where(table.person_id == id))
-            return self.changed(session, row)
+            return self.finish_change(session, row)
 
     def required_roles(self) -> frozenset[Role]:
         """The roles that must have a second factor."""
@@ -147,42 +150,43 @@ class SecondFactors:
                 audit.note(session, Action.CHANGED, setting, {"roles": (old_names, names)})
 
     def must_add(self, person: Person) -> bool:
-        """Whether this person may do nothing else before they set up a second factor."""
+        """Whether this person must set up a second factor before doing anything else."""
         return not person.second_factor and person.role in self.required_roles()
 
     @contextmanager
     def changing(
         self, id: int, current: str, *, make_codes: bool = False
     ) -> Iterator[tuple[DbSession, PersonRow, Codes]]:
-        """A transaction for a person who typed their present password, the person's row, and new
-        recovery codes if ``make_codes``. Raises the errors of ``People.confirm``.
+        """A transaction for a change of a person who typed the present password ``current``. Yields
+        it with the person's row and, if ``make_codes``, new recovery codes. Raises the errors of
+        ``People.confirm``.
         """
         compared = db.session.scalar(select(PersonRow.password_hash).where(PersonRow.id == id))
         self.people.confirm(id, current)
-        # Before the transaction: others must not wait for ten slow hashes.
+        # Outside of the transaction: other writers must not wait for ten slow hashes.
         new = make_recovery_codes() if make_codes else []
         codes = {code: digest_of_code(code, id) for code in new}
         with writing() as session:
-            row = locked(session, id)
+            row = locked_person(session, id)
             if row.password_hash != compared or row.disabled:
                 raise Invalid({"current_password": [_(PASSWORD_CHANGED)]})
             yield session, row, codes
 
-    def changed(self, session: DbSession, row: PersonRow) -> Person:
-        """End the person's sessions, delete recovery codes that nothing needs any more, and log the
-        change. Returns the person's record as it is now.
+    def finish_change(self, session: DbSession, row: PersonRow) -> Person:
+        """End the person's sessions, delete the recovery codes of a person without a second factor,
+        and log the change. Returns the person's record now.
         """
         end_sessions(session, row.id)
         session.flush()
         session.expire(row)
-        if not row.second_factor:  # recovery codes alone are no second factor
+        if not row.second_factor:
             session.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.person_id == row.id))
         person = person_record(row)
         security_log.log_event(SecurityEvent.SECOND_FACTOR_CHANGED, person)
         return person
 
-    def first_codes(self, session: DbSession, row: PersonRow, codes: Codes) -> list[str]:
-        """Store these recovery codes if the person has none. Returns the stored ones."""
+    def store_first_codes(self, session: DbSession, row: PersonRow, codes: Codes) -> list[str]:
+        """Store these recovery codes if the person has none. Returns the stored codes."""
         if not codes or _codes_left(session, row.id):
             return []
         self._store_codes(session, row, codes)
@@ -198,14 +202,14 @@ class SecondFactors:
         self, session: DbSession, row: PersonRow, factor: AuthenticatorAppRow | PasskeyRow
     ) -> Person:
         session.delete(factor)
-        person = self.changed(session, row)
+        person = self.finish_change(session, row)
         if self.must_add(person):
             raise Conflict(_(NEEDED))
         return person
 
 
-def thing(person: Person | PersonRow) -> AuditedObject:
-    """The second factor of a person, as the audit log names it."""
+def object_of(person: Person | PersonRow) -> AuditedObject:
+    """The second factor of a person in the audit log."""
     return AuditedObject(ObjectKind.SECOND_FACTOR, person.id, person.email)
 
 
@@ -216,24 +220,24 @@ def note(
     name of a passkey.
     """
     pair = (name, None) if action == Action.DELETED else (None, name)
-    audit.note(session, action, thing(row), {part: pair if name else audit.CHANGED})
+    audit.note(session, action, object_of(row), {part: pair if name else audit.CHANGED})
 
 
 def _codes_left(session: DbSession, id: int) -> int:
     return count_of(session, RecoveryCodeRow, RecoveryCodeRow.person_id == id)
 
 
-def locked(session: DbSession, id: int) -> PersonRow:
-    """The person, whom nobody else changes until this transaction ends. Raises NotFound."""
+def locked_person(session: DbSession, id: int) -> PersonRow:
+    """The row of a person, locked until the transaction ends. Raises NotFound."""
     row = session.get(PersonRow, id, with_for_update=True, populate_existing=True)
     return existing(row, "person", id)
 
 
-# --- Codes of authenticator apps (TOTP, RFC 6238): 6 digits, for 30 seconds each
+# --- Codes of authenticator apps (TOTP, RFC 6238): 6 digits, one code for each step of 30 seconds
 
 PERIOD_SECONDS = 30
 DIGITS = 6
-DRIFT = 1  # periods that a phone's clock may be ahead or behind
+DRIFT = 1  # steps that a phone's clock may be ahead or behind
 ISSUER = "Wakeful"
 
 
@@ -252,12 +256,12 @@ def app_uri(secret: str, email: str) -> str:
 
 
 def step_at(moment: datetime) -> int:
-    """The number of the period, counted from 1970."""
+    """The number of the step at this moment, counted from 1970."""
     return int(moment.timestamp()) // PERIOD_SECONDS
 
 
 def step_of(secret: str, code: str, now: datetime) -> int | None:
-    """The period, within the drift, whose code this is; None for a wrong code."""
+    """The step, within the drift, whose code this is; None for a wrong code."""
     import pyotp
 
     digits = "".join(code.split())
@@ -265,15 +269,16 @@ def step_of(secret: str, code: str, now: datetime) -> int | None:
         return None
     totp, present = pyotp.TOTP(secret), step_at(now)
     steps = range(present - DRIFT, present + DRIFT + 1)
-    # All are compared, so that the time reveals nothing. The newest counts if two are the same.
-    right = [step for step in steps if hmac.compare_digest(totp.generate_otp(step), digits)]
-    return right[-1] if right else None
+    # All codes are compared, so that the time reveals nothing. If two steps have the same code, the
+    # later step counts.
+    matches = [step for step in steps if hmac.compare_digest(totp.generate_otp(step), digits)]
+    return matches[-1] if matches else None
 
 
 # --- Recovery codes: each logs in once, in place of the second factor. Only hashes are stored.
 #
-# 80 bits are few enough to type and too few for a fast hash. All codes of a person share a salt,
-# which is derived from the installation's key, so one slow hash is enough to look a code up.
+# 80 bits are few enough to type, and too few for a fast hash. All codes of a person share a salt,
+# which is derived from the installation's key, so that one slow hash is enough to look up a code.
 
 # Crockford's base32: no letter looks like a digit.
 CODE_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -293,9 +298,9 @@ def make_recovery_codes() -> list[str]:
 
 
 def digest_of_code(code: str, person_id: int) -> str:
-    """The hash that is stored. It is the same however the code is typed: capitals, spaces, dashes
-    and letters that look like digits make no difference. Raises Throttled, as passwords do. Takes
-    long, so call it outside of transactions.
+    """The stored hash of a code. Capitals, spaces, dashes and letters that look like digits make no
+    difference. Raises Throttled, as passwords do. It takes long, so call it outside of
+    transactions.
     """
     letters = "".join(char for char in code.casefold() if char.isalnum()).translate(_ALIKE)
     if len(letters) == OLD_LENGTH:

@@ -1,11 +1,13 @@
 """Security events: a line each in the log of the server, for people and for programs such as
-fail2ban (docs/people.md has the events), and for most of them one in the audit log:
+fail2ban (docs/people.md has the events):
 
     security event=login.failed who=account:5f1e9c0d8a7b6c4d address=192.0.2.7
 
-A line holds no password and nothing that was typed: an unknown email address is hashed, because
-people also type passwords into that field. The hash is keyed: nobody who reads the log alone can
-try words until one fits.
+Failed logins, logins, logouts and ended sessions also have a line in the audit log (``_ACTIONS``).
+
+A line has nothing that was typed: an unknown email address is hashed, because people also type
+passwords into that field. The hash is keyed, so that nobody who has only the log can find the
+address by trying.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from app.records import Action, ActorKind, AuditedObject, ObjectKind, Person
 
 log = logging.getLogger(__name__)
 
-# Lines of one event in a minute, of accounts that exist and of others: nobody fills the disk by
-# failing. The audit log has bounds of its own (``failures``).
+# Lines of one event in a minute, for accounts that exist and for others: nobody can fill the disk
+# by failing. The audit log has other limits (``counters.record_failure``).
 MAX_A_MINUTE = 100
 DIGITS = 16
 REPEATED_AFTER_SECONDS = 3600.0
@@ -85,7 +87,7 @@ class EventLimit:
             minute = int(self._clock() // 60)
             if minute != self._minute:
                 counts = self._counts.items()
-                left_out = {name: n - self._max for name, n in counts if n > self._max}
+                left_out = {name: count - self._max for name, count in counts if count > self._max}
                 self._minute, self._counts = minute, Counter()
             self._counts[event] += 1
             return self._counts[event] <= self._max, left_out
@@ -104,10 +106,10 @@ def log_event(
     typed: str = "",
     address: str | None = None,
 ) -> None:
-    """``event`` happened to ``person``, or to the account whose email address is ``typed``.
-    ``address``: the client's, if not that of the request. If the event changes something, call this
-    inside its ``writing()``, so that the audit line is stored with the change or not at all. A
-    failure whose line cannot be written raises the database's error.
+    """Log an event of ``person``, or of the account whose email address is ``typed``. ``address``:
+    the client's, if not that of the request. If the event is a change, call this inside its
+    ``writing()``, so that the audit line is stored with the change or not at all. A failed login
+    whose audit line cannot be written raises the database's error.
     """
     actor = actors.actor()
     address = address or (actor.address if actor else None)
@@ -119,9 +121,9 @@ def log_event(
         account = AuditedObject(ObjectKind.PERSON, person.id, person.email)
     _write(event, who, _ip_address(address))
     if _ACTIONS.get(event) == Action.LOGIN_FAILED:
-        # Not by ``best_effort``, which skips writes for a while after one has failed. Each guess
-        # was counted in the database a moment ago, so this write waits no longer than that one.
-        counters.record(event, account, audit.clock())
+        # Not with ``best_effort``, which skips writes for a while after one has failed. The guess
+        # was counted in the database a moment ago, so this write can be expected to succeed too.
+        counters.record_failure(event, account, audit.clock())
     elif event in _ACTIONS:
         with writing() as session:
             audit.note(session, _ACTIONS[event], account)
@@ -130,8 +132,8 @@ def log_event(
 
 
 def log_refusal(event: SecurityEvent, address: str | None) -> None:
-    """Log that a request of the present actor was refused. The audit log has no line of it: a
-    stranger with a wrong key could write without end.
+    """Log that a request of the present actor was refused. The audit log has no line of it, because
+    a stranger with a wrong key could fill it.
     """
     actor = actors.actor()
     if actor is not None and actor.kind == ActorKind.AGENT and actor.id is None:
@@ -142,8 +144,8 @@ def log_refusal(event: SecurityEvent, address: str | None) -> None:
 
 
 def _log_ended_token(place: str, event: SecurityEvent, address: str | None) -> None:
-    """Log a request of an agent with an ended token of this place. The agent repeats it every 15 s
-    until it has the new token, so one is logged in ``REPEATED_AFTER_SECONDS``.
+    """Log a request of an agent with an ended token of this place. The agent repeats its request
+    every 15 s until it has the new token, so one request in ``REPEATED_AFTER_SECONDS`` is logged.
     """
     logged: TTLCache[str, bool] = current_app.extensions.setdefault(
         ENDED_TOKENS, TTLCache(MAX_PLACES, REPEATED_AFTER_SECONDS, timer=lambda: time.monotonic())
@@ -156,16 +158,16 @@ def _log_ended_token(place: str, event: SecurityEvent, address: str | None) -> N
 
 
 def log_left_out() -> None:
-    """Write the audit lines of failures that were only counted. The engine's housekeeping calls it
-    too.
+    """Write the audit lines of failures that were only counted. The engine's housekeeping also
+    calls this.
     """
     best_effort("The count of failures", lambda: counters.write_left_out(audit.clock()))
 
 
 def _write(event: SecurityEvent, who: str, address: str) -> None:
     limit: EventLimit = current_app.extensions.setdefault(LIMIT, EventLimit(MAX_A_MINUTE))
-    # Accounts and persons are counted apart, so that a flood of unknown names does not hide lines
-    # about accounts that exist.
+    # The limit is for each event and kind of ``who``, so that a flood of unknown names does not
+    # hide lines about accounts that exist.
     is_within, left_out = limit.take(f"{event} who={who.partition(':')[0]}")
     for name, number in left_out.items():
         log.warning("security event=%s left-out=%s", name, number)
@@ -180,8 +182,8 @@ def account_of(email: str) -> str:
 
 
 def _ip_address(address: str | None) -> str:
-    """The address, or "unknown" if it is none: a client of a proxy may have written any text into
-    its header.
+    """The address, or "unknown" for another text: a client of a proxy may write any text into the
+    header with the address.
     """
     try:
         return str(ipaddress.ip_address(address or "")).partition("%")[0]

@@ -13,13 +13,14 @@ from app.db.statements import delete_rows, inserting
 from app.db.tables import SentFormRow
 from app.rules.clocks import believable
 
-# A form that is still being carried out after this belongs to a process that was killed.
+# If a form is not carried out after this time, its process was killed.
 ABANDONED_AFTER = timedelta(minutes=2)
-# A second click reaches the server before the browser has the answer to the first, and may wait
-# there for a free thread. After this time, the same form is sent on purpose, such as after Back.
+# A second click reaches the server before the browser has the answer to the first click, and may
+# wait there for a free thread. After this time, the same form is sent on purpose, for example after
+# Back.
 DOUBLE_CLICK_WINDOW = timedelta(seconds=10)
 # A form that creates something has a token of its page. The same token comes from the same page,
-# reloaded or sent again, in all the time that the form of an open page is accepted.
+# reloaded or sent again, as long as the form of an open page is accepted.
 CREATION_WINDOW = timedelta(hours=12)
 SUBJECT = "A form that was sent"  # of log lines when it cannot be stored
 
@@ -35,8 +36,8 @@ class SentForm:
 
 @dataclass(frozen=True, slots=True)
 class BegunForm:
-    """A form that the caller carries out. ``sent_at`` tells it from the same form in a process that
-    takes it over after ``ABANDONED_AFTER``; None if the database could not be written.
+    """A form that the caller carries out. ``sent_at`` distinguishes it from the same form in a
+    process that takes it over after ``ABANDONED_AFTER``; None if the database cannot be written.
     """
 
     digest: str
@@ -48,8 +49,8 @@ class SentForms:
         self.clock = clock
 
     def begin(self, digest: str, *, creates: bool = False) -> BegunForm | None:
-        """The form with this digest, to be carried out; None if it is the same form again.
-        ``creates``: it creates something. If the database cannot be written, the form is not
+        """Begin the form with this digest. Returns None if the same form was sent before.
+        ``creates``: the form creates something. If the database cannot be written, the form is not
         refused here: its action fails with its own message.
         """
         now, window = self.clock(), CREATION_WINDOW if creates else DOUBLE_CLICK_WINDOW
@@ -73,8 +74,8 @@ class SentForms:
             return session.execute(statement).scalar_one_or_none() is not None
 
     def end(self, form: BegunForm, location: str | None) -> None:
-        """``location``: the page to which the answer redirects; None if the form was not carried
-        out, so that it may be sent again.
+        """Store the end of a form. ``location``: the page to which the answer redirects; None if
+        the form was not carried out, so that it may be sent again.
         """
         if form.sent_at is not None:
             best_effort(SUBJECT, lambda: self._end(form, location))
@@ -88,8 +89,8 @@ class SentForms:
             session.execute(update(SentFormRow).where(*own_row).values(values))
 
     def get(self, digest: str) -> SentForm | None:
-        """The result of the form; None if it was not carried out."""
-        db.session.rollback()  # what another process wrote after this transaction began counts
+        """The form with this digest; None if it was not begun, or not carried out."""
+        db.session.rollback()  # a new transaction sees what another process has written meanwhile
         row = db.session.execute(
             select(SentFormRow.location).where(SentFormRow.digest == digest)
         ).one_or_none()

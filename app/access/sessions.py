@@ -1,8 +1,9 @@
-"""Sessions of people in browsers. Each has a record, which a cookie only names.
+"""Sessions of people in browsers. Each session has a record; the cookie has a token that names it.
 
-A cookie cannot be revoked. So the record alone decides whether a session is valid, for every copy
-of its cookie. A session ends after 12 hours without use, after 30 days, at a logout, when somebody
-ends it in the list, and when the person is changed (decision 15).
+A cookie cannot be revoked, so the record decides whether a session is valid, for every copy of its
+cookie. A session ends after 12 hours without use, after 30 days, at a logout, when somebody ends it
+in the list, and when the person's email address, role, access, password or second factor changes
+(decision 15).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MAX_AGE = timedelta(seconds=SESSION_SECONDS)
 TOUCH_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
 RECENT = timedelta(minutes=10)  # how long a typed password is enough to change access
 MAX_OF_PERSON = 100  # a script that logs in each minute must not fill the list
-GRACE = timedelta(seconds=30)  # for requests that were sent with the former token
+GRACE = timedelta(seconds=30)  # requests with the former token are accepted for this long
 # Built once, because each page runs it.
 _CURRENT = select(SessionRow).where(SessionRow.digest == bindparam("digest"))
 _FORMER = select(SessionRow).where(
@@ -39,7 +40,7 @@ _FORMER = select(SessionRow).where(
     SessionRow.password_at > bindparam("after"),
     SessionRow.password_at <= bindparam("until"),
 )
-# Each reads the session and its person in one statement.
+# These read the session and its person in one statement.
 _WITH_PERSON = [
     query.join(PersonRow, PersonRow.id == SessionRow.person_id).add_columns(PersonRow)
     for query in (_CURRENT, _FORMER)
@@ -48,7 +49,7 @@ _WITH_PERSON = [
 
 @dataclass(frozen=True, slots=True)
 class SessionTokens:
-    """The tokens of a session and of its device, which only the browser gets."""
+    """The tokens of a session and of its device (``people``). Only the browser gets them."""
 
     session: str
     device: str
@@ -65,8 +66,8 @@ class LoginSessions:
         *,
         password_at: datetime | None = None,
     ) -> SessionTokens:
-        """Start a session of this person in the browser of ``client``, and remember the browser.
-        ``password_at``: when the password was last typed, if this is no login.
+        """Start a session of this person in the browser of ``client``, and remember the browser as
+        a device. ``password_at``: when the password was last typed, if this is no login.
         """
         token, now = make_token(), self.clock()
         row = SessionRow(
@@ -103,13 +104,13 @@ class LoginSessions:
         that ``client`` uses it.
         """
         now = self.clock()
-        values = _values(token, now)
+        values = _parameters(token, now)
         rows = (db.session.execute(query, values).first() for query in _WITH_PERSON)
         row, owner = next((row for row in rows if row is not None), (None, None))
         if row is None or owner is None or _is_over(row, now) or owner.disabled:
             return None
         person, record = person_record(owner), record_of(Session, row)
-        if row.digest != digest_of(token):  # the former token has no rights of the typed password
+        if row.digest != digest_of(token):  # the former token has no rights of a recent password
             record = replace(record, password_at=None)
         if is_due(record.last_used_at, now, TOUCH_AFTER):
             best_effort("The last use of a session", lambda: _touch(record, now, client))
@@ -131,9 +132,9 @@ class LoginSessions:
         return at is not None and runs(at, self.clock(), RECENT)
 
     def password_typed(self, token: str) -> str | None:
-        """Note that the person of this session has typed their password. Returns the session's new
-        token: a copy of the old cookie must not have the rights that the password gives. None if
-        the session is over.
+        """Note that the person of this session has typed their password. Returns a new token of the
+        session, because a copy of the old cookie must not get the rights that the password gives.
+        Returns None if the session is over.
         """
         new, now = make_token(), self.clock()
         with writing() as session:
@@ -150,14 +151,14 @@ class LoginSessions:
                 session.delete(row)
 
     def log_out(self, token: str, *, forget: bool = False) -> None:
-        """End a session; ending it twice changes nothing. ``forget``: forget the browser too."""
+        """End a session. Ending it twice changes nothing. ``forget``: forget the device too."""
         with writing() as session:
             if row := _with_token(session, token, self.clock()):
                 _log_event(session, SecurityEvent.LOGOUT, row.person_id)
                 _end(session, row, forget=forget)
 
     def end_other(self, person_id: int, id: int) -> None:
-        """End a session in another browser, and forget that browser. Raises NotFound if the person
+        """End a session in another browser, and forget that device. Raises NotFound if the person
         has no such session.
         """
         with writing() as session:
@@ -168,8 +169,8 @@ class LoginSessions:
             _log_event(session, SecurityEvent.SESSIONS_ENDED, person_id)
 
     def end_all(self, person_id: int, *, keep: int | None = None) -> None:
-        """End all sessions of a person but ``keep`` (an id), and forget their browsers. Links to
-        set a new password end too.
+        """End all sessions of a person, pending logins, and links to set a new password, and forget
+        the devices. ``keep``: the id of a session that stays, with its device.
         """
         with writing() as session:
             kept_session = None if keep is None else session.get(SessionRow, keep)
@@ -192,17 +193,17 @@ class LoginSessions:
 def _with_token(
     session: DbSession, token: str, now: datetime, *, lock: bool = False
 ) -> SessionRow | None:
-    """The session that has this token, or had it until ``GRACE`` ago. ``lock``: a second change at
-    once waits for this one.
+    """The session that has this token, or had it within ``GRACE``. ``lock``: lock its row, so that
+    a second change waits for this one.
     """
-    values = _values(token, now)
+    values = _parameters(token, now)
     for query in (_CURRENT, _FORMER):
         if row := session.scalar(query.with_for_update() if lock else query, values):
             return row
     return None
 
 
-def _values(token: str, now: datetime) -> dict[str, object]:
+def _parameters(token: str, now: datetime) -> dict[str, object]:
     return {"digest": digest_of(token), "after": now - GRACE, "until": believable(now)}
 
 
@@ -218,7 +219,8 @@ def _touch(record: Session, now: datetime, client: Client) -> None:
     values |= {} if client.address is None else {"address": client.address}
     with writing() as session:
         session.execute(update(SessionRow).where(SessionRow.id == record.id).values(values))
-        # After the session, as in ``begin``: otherwise the two could wait for each other.
+        # The host is written after the session, as in ``begin``: in another order, two requests
+        # could wait for each other.
         dashboard_hosts.remember(session, record.person_id, client.host, now)
 
 
@@ -229,18 +231,20 @@ def _end(session: DbSession, row: SessionRow, *, forget: bool) -> None:
 
 
 def _is_over(row: SessionRow, now: datetime) -> bool:
-    """A session from the future is over too: it would last until then and 30 days more."""
+    """Whether a session is over. A session from the future is: otherwise it would last until its
+    time comes, and 30 days more.
+    """
     return now - row.last_used_at >= MAX_IDLE or not runs(row.created_at, now, MAX_AGE)
 
 
 # The words for a browser and its system, from a ``User-Agent`` header.
 #
-# The header is a stranger's text, so only words of these tables are ever made of it.
+# A stranger chooses the header, so only the words of these tables are stored.
 
 HEADER_READ = 512  # characters; real headers are shorter
 
-# The first mark that the header contains decides: most browsers also name the browsers they
-# imitate.
+# The first mark in the table that the header contains decides, because most browsers also name the
+# browsers that they imitate.
 BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -264,6 +268,8 @@ SYSTEMS = (
 
 
 def first_word(table: tuple[tuple[str, str], ...], header: str | None) -> str | None:
-    """The word of the table for a ``User-Agent``, such as ``Firefox``; None for any other."""
+    """The word of the table for a ``User-Agent`` header, such as ``Firefox``; None if no mark is in
+    the header.
+    """
     text = (header or "")[:HEADER_READ]
     return next((word for mark, word in table if mark in text), None)

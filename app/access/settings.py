@@ -1,4 +1,6 @@
-"""Values that an admin sets on the settings page, or that the service creates once."""
+"""Settings in the database: values that an admin sets on the settings page, or that Wakeful creates
+once.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,12 @@ class StoredSettings:
             wakeups.note(session, liveness.CHECKER)  # the networks of checks are a setting
             if name in audit.SETTINGS and actors.actor() is not None:
                 changes = audit.SETTINGS[name](old, value)
-                audit.changed(session, AuditedObject(ObjectKind.SETTING, None, name), changes)
+                audit.note_change(session, AuditedObject(ObjectKind.SETTING, None, name), changes)
 
     def get_or_make(self, name: str, make: Callable[[], str]) -> str:
-        """The value stored under ``name``. If there is none it is made, once, even if several
-        processes ask at the same time. Raises Conflict for an unreadable value, because it
-        is in use elsewhere.
+        """The value stored under ``name``. If there is none, ``make`` makes it, once, even if
+        several processes ask at the same time. Raises Conflict for an unreadable value: it is in
+        use elsewhere, so a new one must not replace it.
         """
         stored = _usable(name)
         if stored is not None:
@@ -87,8 +89,8 @@ def mail_is_locked(settings: Settings) -> bool:
 
 
 def smtp_url(settings: Settings) -> str | None:
-    """The mail server as a URL (``app.rules.smtp``); None if no email can be sent. Read anew at
-    each call, so that a change reaches every process without a restart.
+    """The mail server as a URL (``app.rules.smtp``); None if no email can be sent. The setting is
+    read at each call, so that a change reaches every process without a restart.
     """
     if settings.smtp_url is not None:
         return settings.smtp_url
@@ -119,6 +121,7 @@ log = logging.getLogger(__name__)
 
 
 def networks_are_locked(settings: Settings) -> bool:
+    """Whether the environment sets the networks."""
     return settings.allow_networks is not None
 
 

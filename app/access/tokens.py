@@ -1,10 +1,10 @@
 """Tokens of links and cookies, of which only a hash is stored; keyed hashes, by which encrypted
-values are looked up; sealed data, which a page holds for the next request; and signed links.
+values are looked up; sealed data, which a page sends back with the next request; and signed links.
 
-Keyed hashes keep a guessed address from being recognised in the database. Their key is the first
-secret key of the installation. When that is replaced, the hashes stay as they are: with two hashes,
-one channel value would be two lanes, and a recovery could be sent before its outage. Therefore
-``wakeful secrets rotate`` stores that key among the settings, encrypted.
+Keyed hashes keep a guessed address from being recognised in the database. Their key is the
+installation's oldest secret key. The hashes stay the same after that key is removed: with two
+hashes, one channel value would have two lanes, and a recovery could be sent before its outage.
+Therefore ``wakeful secrets rotate`` stores the key among the settings, encrypted.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ def digest_of(secret: str) -> str:
 
 
 def keyed_hash(*parts: str) -> str:
-    """SHA-256 in hex. Needs an application context; may read in the present transaction."""
+    """An HMAC with SHA-256, in hex. Needs an application context. It may read the database."""
     return hmac.new(_key().encode(), "\0".join(parts).encode(), hashlib.sha256).hexdigest()
 
 
 def store_hash_key(now: datetime) -> None:
-    """Store the key of the hashes, so that the secret key that served as it can be removed."""
+    """Store the key of the hashes, so that this secret key can be removed from the environment."""
     if stored_setting(HASH_KEY) is None:
         store_setting(HASH_KEY, keys_of()[-1], now)
 
 
 def _key() -> str:
-    """The key of the hashes; until one is stored, the oldest secret key, which is the last."""
+    """The key of the hashes: the stored one or, until one is stored, the oldest secret key."""
     key: str | None = current_app.extensions.get(_CACHED_KEY)
     if key is None:
         key = readable(stored_setting(HASH_KEY)) or keys_of()[-1]
@@ -66,9 +66,9 @@ def _key() -> str:
 
 
 def seal(data: Any, purpose: str) -> str:
-    """``data``, which must fit in JSON, as text that a page sends back with its next request. It is
-    encrypted, because passwords of an import must not be readable in the source of a page. Needs an
-    application context.
+    """``data``, which must fit in JSON, as text that a page sends back with its next request. The
+    text is encrypted, because the source of a page must not show the passwords of an import. Needs
+    an application context.
     """
     packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode())
     return _fernet(purpose).encrypt(packed).decode()
@@ -89,9 +89,9 @@ def _fernet(purpose: str) -> MultiFernet:
 
 # --- Links to acknowledge -------------------------------------------------------------------------
 #
-# Signed, so that nobody can forge one, and expiring, so that an old mail is of no use. The link
-# only opens a page with one button. Mail scanners follow links: a link that acknowledged at once
-# would acknowledge every incident before a person had seen it.
+# The links are signed, so that nobody can forge one, and expire, so that an old mail is of no use.
+# A link opens a page with one button, because mail scanners follow links: a link that acknowledged
+# at once would acknowledge every incident before a person had seen it.
 
 ACKNOWLEDGE_SECONDS = 7 * 24 * 3600
 EXPIRED = N_("This link has expired. Open the incident in the dashboard to acknowledge it.")
@@ -101,8 +101,9 @@ _SALT = "wakeful acknowledge v1"
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """The content of a link. ``via`` says where it was, such as "a link in the email to
-    ops@example.com"; it is not a secret. ``delivery_id``: of a message about several incidents.
+    """The content of a link. ``via`` says where the link was, such as "a link in the email to
+    ops@example.com"; it is not a secret. ``delivery_id``: the message, if it is about several
+    incidents.
     """
 
     incident_id: int
@@ -135,7 +136,7 @@ def _serializer() -> URLSafeTimedSerializer:
 
 # --- Links of subscribers -------------------------------------------------------------------------
 #
-# Tokens that prove that somebody may confirm or end a subscription. Nothing stores them. A token
+# A token proves that somebody may confirm or end a subscription. Tokens are not stored. A token
 # names its purpose, the subscriber and the target, so it fits one subscription and one use. It also
 # names the status page, which is shown even if the subscription has ended already.
 
@@ -177,8 +178,8 @@ def subscription_token(
 def read_subscription(purpose: Purpose, token: str, now: datetime) -> Subscription | None:
     """The content of a token that is ours, for this purpose, and not too old."""
     content, _dash, mac = token.rpartition("-")
-    right = (_mac(key, purpose, content) for key in keys_of())
-    if not token.isascii() or not any(hmac.compare_digest(mac, candidate) for candidate in right):
+    expected = (_mac(key, purpose, content) for key in keys_of())
+    if not token.isascii() or not any(hmac.compare_digest(mac, other) for other in expected):
         return None
     page_id, subscriber_id, mark, stamp = content.split("-")
     if purpose is Purpose.CONFIRM and now.timestamp() - int(stamp) > CONFIRM_WITHIN.total_seconds():

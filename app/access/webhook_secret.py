@@ -1,7 +1,7 @@
-"""The webhook secret of this instance: created once; after a change, the old and the new one both
-sign for a while.
+"""The webhook secret of this installation. Wakeful creates it once. After a change, the old and the
+new secret both sign for 24 hours.
 
-If ``WAKEFUL_WEBHOOK_SECRET`` sets it, it can only be changed there.
+If ``WAKEFUL_WEBHOOK_SECRET`` sets the secret, it can only be changed there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.config import Settings
 from app.errors import Conflict
 from app.i18n import N_, _
 
-PREFIX = "whsec_"  # Standard Webhooks: this, and base64
+PREFIX = "whsec_"  # of Standard Webhooks; base64 follows
 SETTING = "webhook_secret"
 PREVIOUS = "webhook_secret_previous"
 SHOWN = "webhook_secret_shown"
@@ -34,14 +34,14 @@ def make_secret() -> str:
 
 
 def webhook_secret(settings: Settings, stored: StoredSettings) -> str:
-    """The secret that receivers verify with; created if there is none. Raises Conflict if the
-    stored one cannot be read: receivers would refuse a new one.
+    """The secret that receivers verify with. It is created if there is none. Raises Conflict if the
+    stored secret cannot be read, because receivers would refuse a new one.
     """
     return settings.webhook_secret or stored.get_or_make(SETTING, make_secret)
 
 
 def is_unreadable(settings: Settings, stored: StoredSettings) -> bool:
-    """Whether there is a secret that cannot be read. Changing it resolves that."""
+    """Whether the stored secret cannot be read. A change of the secret resolves that."""
     return not settings.webhook_secret and stored.is_unreadable(SETTING)
 
 
@@ -53,7 +53,7 @@ def webhook_secrets(settings: Settings, stored: StoredSettings, now: datetime) -
 
 
 def overlap_until(settings: Settings, stored: StoredSettings, now: datetime) -> datetime | None:
-    """Until when the previous secret signs too; None outside of an overlap."""
+    """When the previous secret stops signing; None outside of an overlap."""
     previous = None if settings.webhook_secret else _previous(stored, now)
     return None if previous is None else previous[1]
 
@@ -67,8 +67,8 @@ def shown_at(settings: Settings, stored: StoredSettings) -> datetime | None:
 
 
 def show_once(settings: Settings, stored: StoredSettings, now: datetime) -> str:
-    """The present secret, for the one page that may show it. Raises Conflict the second time: a
-    person who finds an open browser later must not see it.
+    """The present secret, for the one page that may show it. Raises Conflict the second time, so
+    that a person who finds an open browser later cannot see it.
     """
     if shown_at(settings, stored) is not None:
         raise Conflict(_(SHOWN_ALREADY))
@@ -90,11 +90,11 @@ def rotate(settings: Settings, stored: StoredSettings, now: datetime) -> str:
     if not is_unreadable(settings, stored):
         old = webhook_secret(settings, stored)
         entry = {"secret": old, "until": (now + OVERLAP).astimezone(UTC).isoformat()}
-        # The old one is stored first: a crash before the last line must not end the overlap.
+        # The old secret is stored first, so that a crash after this statement loses no secret.
         stored.set(PREVIOUS, json.dumps(entry))
-    fresh = make_secret()
-    stored.set(SETTING, fresh)
-    return fresh
+    secret = make_secret()
+    stored.set(SETTING, secret)
+    return secret
 
 
 def _previous(stored: StoredSettings, now: datetime) -> tuple[str, datetime] | None:

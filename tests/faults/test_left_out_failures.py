@@ -11,12 +11,12 @@ from sqlalchemy.exc import OperationalError
 
 from app.access import Access, actors, counters, security_log
 from app.access.counters import (
-    ELSEWHERE,
     LOGIN_WINDOW_SECONDS,
     MAX_OF_ACCOUNTS,
     MAX_OF_SOURCE,
     MAX_OF_STRANGERS,
     MAX_SOURCES,
+    OTHER_SOURCES,
 )
 from app.access.security_log import SecurityEvent
 from app.db import best_effort, db
@@ -94,7 +94,7 @@ def test_a_flood_against_other_accounts_hides_no_failure_of_one(app, clock):
     assert lines(app)[-1] == ("192.0.2.7", 7, None)
     assert len(lines(app)) == MAX_OF_STRANGERS + 1
     own = {(f"198.51.100.{MAX_OF_STRANGERS + place}", 1) for place in range(MAX_SOURCES)}
-    assert counted(app) == own | {(ELSEWHERE, 30 - MAX_SOURCES)}
+    assert counted(app) == own | {(OTHER_SOURCES, 30 - MAX_SOURCES)}
 
 
 def test_each_account_has_so_many_lines_and_then_a_count_of_its_own(app, clock):

@@ -158,7 +158,7 @@ def test_a_new_password_makes_every_other_browser_a_strangers(app, browser):
     "act",
     [
         lambda access: access.people.change_password(1, NEW),
-        lambda access: access.recovery.use(access.recovery.make(1), NEW),
+        lambda access: access.recovery.use(access.recovery.make_link(1), NEW),
         lambda access: access.sessions.end_all(1),
     ],
     ids=["changed password", "recovered password", "ended sessions"],

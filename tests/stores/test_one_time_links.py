@@ -55,7 +55,7 @@ def test_a_link_that_ends_while_its_form_is_read_does_nothing(
 ) -> None:
     ada = access.people.create("ada@example.org", PASSWORD, "admin")
     invitation, invited = access.invitations.invite("eve@example.org", "viewer")
-    link = access.recovery.make(ada.id)
+    link = access.recovery.make_link(ada.id)
     for use, token, end in (
         (access.recovery.use, link, lambda: access.sessions.end_all(ada.id)),
         (access.invitations.accept, invited, lambda: access.invitations.revoke(invitation.id)),
@@ -90,7 +90,7 @@ def test_a_clock_that_was_ahead_makes_no_link_last_longer(access: Access, clock:
     ada = access.people.create("ada@example.org", PASSWORD, "admin")
     clock.now += timedelta(days=100)
     _, token = access.invitations.invite("eve@example.org", "viewer")
-    link = access.recovery.make(ada.id)
+    link = access.recovery.make_link(ada.id)
     clock.now -= timedelta(days=100)
     assert access.invitations.of_token(token) is None
     assert access.recovery.person(link) is None
@@ -108,7 +108,7 @@ def test_of_many_who_use_a_recovery_link_at_once_one_sets_the_password(
 ) -> None:
     ada = access.people.create("ada@example.org", PASSWORD, "admin")
     session = access.sessions.begin(ada.id).session
-    token = access.recovery.make(ada.id)
+    token = access.recovery.make_link(ada.id)
 
     def use(password: str) -> str | None:
         with core.app_context():
@@ -128,19 +128,19 @@ def test_of_many_who_use_a_recovery_link_at_once_one_sets_the_password(
 
 def test_a_changed_password_ends_the_links(access: Access) -> None:
     ada = access.people.create("ada@example.org", PASSWORD, "admin")
-    person = access.recovery.mailed_to("ADA@example.org")
+    person = access.recovery.make_link_by_email("ADA@example.org")
     assert person is not None
     access.people.change_password(ada.id, NEW, current=PASSWORD)
     assert access.recovery.person(person[1]) is None
-    assert access.recovery.mailed_to("bob@example.org") is None
+    assert access.recovery.make_link_by_email("bob@example.org") is None
 
 
 @pytest.mark.both_databases
 def test_expired_links_and_those_of_deleted_people_go(access: Access, clock: Clock) -> None:
     access.people.create("ada@example.org", PASSWORD, "admin")
     eve = access.people.create("eve@example.org", PASSWORD, "viewer")
-    assert access.recovery.mailed_to("ada@example.org")
-    access.recovery.make(eve.id)
+    assert access.recovery.make_link_by_email("ada@example.org")
+    access.recovery.make_link(eve.id)
     access.people.delete(eve.id)
     assert db.session.query(RecoveryRow).count() == 1
     db.session.rollback()

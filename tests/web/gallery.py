@@ -497,7 +497,7 @@ def _links() -> dict[str, str]:
     _, invitation = access.invitations.invite(
         "a.rather.long.name.for.a.new.colleague@example.org", "editor"
     )
-    return {"invitation": invitation, "recovery": access.recovery.make(1)}
+    return {"invitation": invitation, "recovery": access.recovery.make_link(1)}
 
 
 def _deliveries(app: Flask) -> int:

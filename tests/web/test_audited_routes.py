@@ -293,7 +293,7 @@ def test_links_leave_lines_in_the_name_of_who_has_them(app, stranger):
     names = {"password": PASSWORD, "password_again": PASSWORD}
     stranger.open(f"/setup/{setup}").press("Create account", email="ada@example.org", **names)
     _invitation, invited = access_of(app).invitations.invite("eve@example.org", "viewer")
-    recovery = access_of(app).recovery.make(1)
+    recovery = access_of(app).recovery.make_link(1)
     new = {"password": SECRET, "password_again": SECRET}
     Visitor(app).open(f"/invitation/{invited}").press("Create account", **new)
     Visitor(app).open(f"/new-password/{recovery}").press("Set password", **new)

@@ -145,7 +145,7 @@ def planted(app: Flask) -> Planted:
         plan.secrets["invitations.digest"] = access.invitations.invite("new@example.org", "viewer")[
             1
         ]
-        plan.secrets["recoveries.digest"] = access.recovery.make(viewer.id)
+        plan.secrets["recoveries.digest"] = access.recovery.make_link(viewer.id)
         plan.secrets["wall_links.digest"] = access.wall_links.create("Hall", "UTC")[1]
         for name in ("webhook_secret", "smtp_url", "setup_token"):
             value = canary(f"settings.{name}")

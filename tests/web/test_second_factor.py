@@ -530,7 +530,7 @@ def test_nobody_resets_their_own_without_the_password(app, access, secured):
 
 def test_a_mailed_password_link_still_asks_for_the_second_factor(app, access, secured):
     with app.app_context():
-        token = access.recovery.make(1)
+        token = access.recovery.make_link(1)
     visitor = Visitor(app).open(f"/new-password/{token}")
     new = "another long passphrase"
     visitor.press("Set password", password=new, password_again=new)

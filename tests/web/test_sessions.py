@@ -154,7 +154,7 @@ def test_nobody_ends_a_session_of_somebody_else(app, browser):
 
 def test_an_admin_ends_all_sessions_of_another_person(app, browser, phone):
     admin = visitor(app, make_person(app, "admin").email)
-    access_of(app).recovery.make(1)
+    access_of(app).recovery.make_link(1)
     admin.open("/people/1").press("Log them out everywhere")
     assert f"{EMAIL} is logged out everywhere." in admin.text
     assert not logged_in(browser)
@@ -210,7 +210,7 @@ def with_an_old_session(app):
 def test_a_new_session_keeps_nothing_of_the_old_one(app, clock, how):
     old, before = with_an_old_session(app)
     link = access_of(app).invitations.invite("eve@wakeful.test", "viewer")[1]
-    lost = access_of(app).recovery.make(1)
+    lost = access_of(app).recovery.make_link(1)
     new = {"password": PASSWORD + "!", "password_again": PASSWORD + "!"}
     if how == "invitation":
         old.open(f"/invitation/{link}").press("Create account", **new)

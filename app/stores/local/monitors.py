@@ -241,7 +241,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             called = is_heartbeat(fields["url"])
             wanted = () if called else sorted(fields.get("locations") or ())
             if wanted and isinstance(answer, MonitorRow):
-                audit.changed(session, audit.thing(answer), {"locations": (None, wanted)})
+                audit.note_change(session, audit.object_of(answer), {"locations": (None, wanted)})
             if isinstance(answer, MonitorRow) and (parents := fields.get("depends_on")):
                 set_parents(session, answer, parents)
         return [row if isinstance(row, Invalid) else row.id for row in rows]
@@ -278,7 +278,9 @@ class LocalMonitors(LocalPart, base.Monitors):
                 places = places_of(wanted, assignments.places(wanted))
                 old = names_of(session, id)
                 # Rows of another table; the session logs the columns of the monitor.
-                audit.changed(session, audit.thing(row), {"locations": (old, sorted(wanted))})
+                audit.note_change(
+                    session, audit.object_of(row), {"locations": (old, sorted(wanted))}
+                )
                 rule_changed |= recorder.watch_from(session, id, places, now)
             if fields.get("pause"):
                 recorder.pause(session, id, now)
@@ -290,7 +292,7 @@ class LocalMonitors(LocalPart, base.Monitors):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            audit.deleted(session, lock_monitor(session, id))
+            audit.note_deletion(session, lock_monitor(session, id))
             with keeping_calendars(session, pages_showing(session, [id]), self.now()):
                 recorder.delete_monitor(session, id, self.now())
 
@@ -382,7 +384,9 @@ def set_parents(session: DbSession, row: MonitorRow, parents: Sequence[int]) -> 
         return False
     dependencies.choose(session, row.id, parents)
     # Rows of another table; the session logs the columns of the monitor.
-    audit.changed(session, audit.thing(row), {"depends_on": (old or None, [*parents] or None)})
+    audit.note_change(
+        session, audit.object_of(row), {"depends_on": (old or None, [*parents] or None)}
+    )
     return True
 
 

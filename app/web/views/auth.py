@@ -125,7 +125,7 @@ def forgotten() -> Answer:
 def _send_link(email: str, who: Actor | None) -> None:
     """Called in another thread, after the answer."""
     with actors.acting_as(who):
-        mailed = current_access().recovery.mailed_to(email)
+        mailed = current_access().recovery.make_link_by_email(email)
     if mailed is not None:
         person, token = mailed
         current_mail().send_recovery(person.email, f"/new-password/{token}")

@@ -235,7 +235,7 @@ def revoke(id: int) -> Answer:
 def password_link(id: int) -> Answer:
     """Show a link with which the person sets a new password, for the admin to hand over."""
     person = current_access().people.get(id)
-    token = current_access().recovery.make(id)
+    token = current_access().recovery.make_link(id)
     link = links.absolute(f"/new-password/{token}")
     back = url_for("people.edit", id=id)
     return shown_once("people/password_link.html", back, person=person, link=link)
