@@ -24,7 +24,7 @@ from app.forms.imported import ImportDefaults
 from app.i18n import N_, _, _n
 from app.imports import files
 from app.imports.candidates import FORMATS, NotReadable, Reading
-from app.imports.values import shown
+from app.imports.values import cut_line
 from app.records import CHECK_EVERY_SECONDS, Pair, masked_alert
 from app.stores.importing import Importer, ImportRow, alert_nobody, counts, notes
 
@@ -104,7 +104,7 @@ def _contacts(importer: Importer) -> Iterator[str]:
     for name, channels in importer.new_contacts.items():
         values = ", ".join(map(_alert, map(masked_alert, channels)))
         yield _(
-            "Contact to be created: %(name)s (%(channels)s).", name=shown(name), channels=values
+            "Contact to be created: %(name)s (%(channels)s).", name=cut_line(name), channels=values
         )
 
 
@@ -149,7 +149,7 @@ def _lines(rows: Sequence[ImportRow], duplicates: bool, shared: Sequence[str]) -
         if row.validated.settings:
             yield f"        {' · '.join(row.validated.settings)}"
         if row.validated.tags:
-            yield "        " + _("Tags: %(tags)s", tags=shown(", ".join(row.validated.tags)))
+            yield "        " + _("Tags: %(tags)s", tags=cut_line(", ".join(row.validated.tags)))
         if row.validated.alerts:
             alerts = ", ".join(map(_alert, row.validated.alerts))
             yield "        " + _("Alerts: %(alerts)s", alerts=alerts)
@@ -166,20 +166,20 @@ def _lines(rows: Sequence[ImportRow], duplicates: bool, shared: Sequence[str]) -
 
 def _twin(row: ImportRow) -> Iterator[str]:
     if row.watched_by:
-        yield _("Duplicate: already monitored as %(name)s.", name=shown(row.watched_by))
+        yield _("Duplicate: already monitored as %(name)s.", name=cut_line(row.watched_by))
     elif row.repeats:
         position = f"{row.repeats[:1].lower()}{row.repeats[1:]}"
         yield _("Duplicate: same check as %(position)s.", position=position)
 
 
 def _alert(pair: Pair) -> str:
-    return f"{shown(pair.key)} {shown(pair.value)}"
+    return f"{cut_line(pair.key)} {cut_line(pair.value)}"
 
 
 def _position(row: ImportRow) -> str:
     validated = row.validated
-    name = f"{shown(validated.name)} " if validated.name else ""
-    return f"{validated.candidate.position}: {name}{shown(validated.url)}".rstrip()
+    name = f"{cut_line(validated.name)} " if validated.name else ""
+    return f"{validated.candidate.position}: {name}{cut_line(validated.url)}".rstrip()
 
 
 def _summary(rows: Sequence[ImportRow], created: str, chosen: int, refused: int) -> str:

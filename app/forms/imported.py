@@ -17,7 +17,7 @@ from app.forms.monitor_choices import CONDITION_LABELS, days_label
 from app.forms.schema import FormContext, bind, labels_of
 from app.i18n import N_, _
 from app.imports.candidates import BECOMES, Candidate
-from app.imports.values import shown, span
+from app.imports.values import cut_line, duration_text
 from app.rules import brackets
 from app.rules.assertions import words
 from app.rules.channel_values import CHANNELS
@@ -105,7 +105,7 @@ def validate(
     further_tags = [tag for tag in values["tags"] if tag not in shared.tags]
     if dropped := further_tags[max(0, records.MAX_TAGS - len(shared.tags)) :]:
         values["tags"] = tuple(tag for tag in values["tags"] if tag not in dropped)
-        remarks.append(_(TAGS_DROPPED, most=records.MAX_TAGS, tags=shown(", ".join(dropped))))
+        remarks.append(_(TAGS_DROPPED, most=records.MAX_TAGS, tags=cut_line(", ".join(dropped))))
     if not added_fields:
         remarks += _drop_added_fields(values) + _drop_channels(values)
     if not contacts:
@@ -147,9 +147,9 @@ def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _drop_added_fields(values: dict[str, Any]) -> list[str]:
     every, remarks = values.pop("check_every", None), []
     if every:
-        new = span(int(values["interval"]))
+        new = duration_text(int(values["interval"]))
         field_name = _(_LABELS["interval"])
-        remarks.append(_(BECOMES, field=field_name, old=span(int(every)), new=new))
+        remarks.append(_(BECOMES, field=field_name, old=duration_text(int(every)), new=new))
     dropped = [name for name in ADDED_FIELDS if values.pop(name, ()) not in ((), "")]
     return [*remarks, *(_dropped_sentence(_LABELS[name]) for name in dropped)]
 
@@ -194,7 +194,7 @@ def _value(name: str, value: Any) -> str:
     if value is None:
         return _("off")
     if name == "interval":
-        return span(value)
+        return duration_text(value)
     if name == "schedule":
         return "; ".join(value)
     if name in ("ssl_alert_days", "domain_alert_days") and isinstance(value, int):
@@ -206,7 +206,7 @@ def _value(name: str, value: Any) -> str:
     if name == "assertions":
         return "; ".join(words(row) for row in value)
     if name == "notes":
-        return shown(value)
+        return cut_line(value)
     if name == "request_body":
         return _("%(num)s characters", num=len(value))
     if name == "heartbeat_token":  # people recognize the token, so they need not change their jobs
@@ -221,7 +221,7 @@ def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:
         field_name = name.partition(".")[0]
         label, value = _(_LABELS.get(field_name, field_name)), values.get(field_name)
         is_text = isinstance(value, str) and value and field_name not in SECRETS
-        quoted = f' "{shown(str(value))}"' if is_text else ""
+        quoted = f' "{cut_line(str(value))}"' if is_text else ""
         faults += [f"{label}{quoted}: {sentence}" for sentence in sentences]
     return faults or [str(fault)]
 

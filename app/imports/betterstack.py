@@ -15,7 +15,7 @@ from app.imports.candidates import (
     ping_url,
 )
 from app.imports.channels import Tool, Variables
-from app.imports.values import MIN_MILLISECONDS, ImportEntry, mapping, records, span
+from app.imports.values import MIN_MILLISECONDS, ImportEntry, duration_text, mapping, records_in
 
 HTTP = ("", "status", "expected_status_code", "keyword", "keyword_absence")
 # The greeting of a mail server, its usual port, and the value of Wakeful's ``starttls``.
@@ -54,7 +54,7 @@ def recognizes(data: object) -> bool:
 
 def _entries(data: object) -> list[Mapping[str, Any]]:
     entries = []
-    for record in records(data, "data"):
+    for record in records_in(data, "data"):
         entry = mapping(record.get("attributes")) or record
         if record.get("type") == "heartbeat":
             name = {"pronounceable_name": entry.get("name")}
@@ -76,7 +76,7 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
     kind = entry.text("monitor_type")
     if kind == "heartbeat":
         token = draft.url.rstrip("/").rpartition("/")[2]
-        draft.heartbeat(token, entry.number("period"), entry.number("grace"))
+        draft.make_heartbeat(token, entry.number("period"), entry.number("grace"))
         draft.paused = bool(entry.text("paused_at")) or entry.text("status") == "paused"
         return
     if kind in HTTP:
@@ -92,10 +92,12 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
         _mail(draft, entry, kind)
     else:
         TOOL.refuse_kind(draft, kind)
-    draft.interval(entry.number("check_frequency"), entry.get("check_frequency"))
+    draft.set_interval(entry.number("check_frequency"), entry.get("check_frequency"))
     timeout = entry.number("request_timeout")
     # Better Stack has the time limit of a TCP check in milliseconds.
-    draft.timeout(timeout / 1000 if timeout and timeout >= MIN_MILLISECONDS else timeout or None)
+    draft.set_timeout(
+        timeout / 1000 if timeout and timeout >= MIN_MILLISECONDS else timeout or None
+    )
     paused = entry.is_on("paused"), bool(entry.text("paused_at")), entry.text("status") == "paused"
     draft.paused = any(paused)
     if entry.number("confirmation_period"):
@@ -106,18 +108,18 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
         sentence = N_(
             "Recovery period of %(period)s dropped: a second good check ends an incident."
         )
-        draft.remark(sentence, period=span(period))
+        draft.remark(sentence, period=duration_text(period))
     if entry.is_off("remember_cookies"):
         draft.remark(N_("Wakeful keeps cookies within a chain of redirects."))
 
 
 def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
-    """Check the greeting of a mail server, or its certificate if the port has TLS or the monitor
-    has a limit for its expiry.
+    """Make ``draft`` a check of the greeting of a mail server, or of its certificate if the port
+    has TLS or the monitor has a limit for the expiry.
     """
     greeting, port, starttls = MAIL[kind]
     ports = [text.strip() for text in entry.text("port").split(",") if text.strip()] or [port]
-    chosen = draft.first_of(N_("Ports"), ports)
+    chosen = draft.keep_first(N_("Ports"), ports)
     days = entry.number("ssl_expiration")
     has_tls = chosen in TLS_PORTS or days is not None
     host = draft.url.partition("://")[2] or draft.url
@@ -127,25 +129,29 @@ def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
         return
     if chosen not in TLS_PORTS:
         draft.fields["starttls"] = starttls
-    draft.switch("verify_tls", on=not entry.is_off("verify_ssl"))
-    draft.expiry("ssl_alert_days", N_("Certificate expiry"), days)
+    draft.set_switch("verify_tls", on=not entry.is_off("verify_ssl"))
+    draft.set_expiry_days("ssl_alert_days", N_("Certificate expiry"), days)
 
 
 def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
-    draft.request(entry, "http_method request_method", "request_headers", "request_body")
+    draft.set_request(entry, "http_method request_method", "request_headers", "request_body")
     if kind == "expected_status_code":
-        draft.statuses(entry.list("expected_status_codes"))
+        draft.set_statuses(entry.list("expected_status_codes"))
         if not entry.list("expected_status_codes"):
             draft.refuse(NO_CODES)
     elif kind == "status":
-        draft.statuses(["200-299"])
+        draft.set_statuses(["200-299"])
     # Read for every kind: a monitor that had a keyword once still has it in the file.
     keyword = entry.text("required_keyword")
     if kind.startswith("keyword"):
         draft.set_text(keyword, unwanted=kind == "keyword_absence")
-    draft.switch("follow_redirects", on=not entry.is_off("follow_redirects"))
-    draft.switch("verify_tls", on=not entry.is_off("verify_ssl"))
+    draft.set_switch("follow_redirects", on=not entry.is_off("follow_redirects"))
+    draft.set_switch("verify_tls", on=not entry.is_off("verify_ssl"))
     if user := entry.text("auth_username"):
-        draft.login(user, entry.text("auth_password"))
-    draft.expiry("ssl_alert_days", N_("Certificate expiry"), entry.number("ssl_expiration"))
-    draft.expiry("domain_alert_days", N_("Domain expiry"), entry.number("domain_expiration"))
+        draft.set_login(user, entry.text("auth_password"))
+    draft.set_expiry_days(
+        "ssl_alert_days", N_("Certificate expiry"), entry.number("ssl_expiration")
+    )
+    draft.set_expiry_days(
+        "domain_alert_days", N_("Domain expiry"), entry.number("domain_expiration")
+    )

@@ -1,4 +1,4 @@
-"""Candidate: what each entry of a file becomes, whatever its source, before it is a monitor."""
+"""Candidates: the entries of a file in one form for all sources, before they become monitors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from app.i18n import N_, _
-from app.imports.values import ImportEntry, header_rows, plain, shown, span, string
+from app.imports.values import (
+    ImportEntry,
+    cut_line,
+    duration_text,
+    header_rows,
+    number_text,
+    string,
+)
 from app.records import (
     ALERT_DAYS,
     CHECK_EVERY_SECONDS,
@@ -78,8 +85,8 @@ class NotReadable(ValueError):
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """An entry of a file that may become a monitor. ``fields`` has the monitor's other fields by
-    name: text, or tuples of ``str``, ``Pair`` or ``Assertion``, some of them secrets. ``refusal``
-    says why the entry cannot become a monitor.
+    name: text, or tuples of ``str``, ``Pair`` or ``Assertion``; some are secrets. ``refusal`` says
+    why the entry cannot become a monitor; it is empty if it can.
     """
 
     position: str  # in the file, such as "Line 3"
@@ -93,8 +100,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of a file. ``remarks`` are about the whole file. ``contacts``: the channels of
-    each contact to create, by its name; several monitors of the file share it.
+    """The content of a file. ``remarks`` are about the whole file. ``contacts``: the contacts to
+    create, each with its channels; several monitors of the file share such a contact.
     """
 
     source: str
@@ -104,7 +111,7 @@ class Reading:
 
 
 def no_kind(kind: str) -> str:
-    """The refusal of a kind of check. ``kind``: its name in the other tool."""
+    """The refusal of a kind of check that Wakeful lacks. ``kind``: its name for people."""
     return _("Wakeful has no %(kind)s checks yet.", kind=_(kind))
 
 
@@ -121,8 +128,8 @@ def limited(entries: Sequence[E]) -> Sequence[E]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Notification:
-    """The channels of a notification of another tool, with remarks. Each is read once, because ten
-    thousand monitors may name it.
+    """The channels of a notification of another tool, with remarks. Each notification is read once,
+    because ten thousand monitors may name it.
     """
 
     name: str = ""
@@ -146,7 +153,7 @@ class Draft:
 
     @classmethod
     def of_tool(cls, position: str, name: str) -> Draft:
-        """A draft without a certificate warning, because other tools have it off by default."""
+        """A draft without a certificate warning, which is off by default in other tools."""
         return cls(position, name, fields={"ssl_alert_days": ""})
 
     def remark(self, sentence: str, /, **values: Any) -> None:
@@ -162,76 +169,88 @@ class Draft:
     def drop_unread(
         self, entry: ImportEntry, sentences: Mapping[str, str], ignored: Collection[str] = ()
     ) -> None:
-        """Remark on each setting of ``entry`` that was not read. ``sentences``: the remark, by the
-        setting. ``ignored``: prefixes of settings that change no check and no alert; they get no
-        remark.
+        """Add a remark for each setting of ``entry`` that was not read. ``sentences``: the remarks
+        by setting, for settings that need another than the usual one. ``ignored``: the prefixes of
+        settings that get no remark, because they change no check and no alert.
         """
         prefixes = tuple(ignored)
         for key in entry.unread():
             if key in sentences:
                 self.remark(sentences[key])
             elif not key.startswith(prefixes):
-                self.remark(UNKNOWN_SETTING, name=shown(key))
+                self.remark(UNKNOWN_SETTING, name=cut_line(key))
 
     def notify(self, notification: Notification) -> None:
         self.notifications.append(notification)
         for sentence in notification.remarks:
             self.remark(sentence)
 
-    def interval(self, seconds: float | None, text: object = None) -> None:
-        """``text``: the interval as the file has it."""
+    def set_interval(self, seconds: float | None, text: object = None) -> None:
+        """Set the interval. Without ``seconds``, refuse the entry if the file has a ``text`` for
+        it, which cannot be read.
+        """
         if seconds is None or seconds <= 0:
             if string(text):
                 sentence = N_('The interval "%(value)s" cannot be read.')
-                self.refuse(sentence, value=shown(string(text)))
+                self.refuse(sentence, value=cut_line(string(text)))
             return
         shortest, longest = CHECK_EVERY_SECONDS
         chosen = round(min(max(seconds, shortest), longest))
         self.fields |= {name: str(value) for name, value in interval_fields(chosen).items()}
         if chosen != seconds:
-            self.remark(BECOMES, field=_("Interval"), old=span(seconds), new=span(chosen))
+            self.remark(
+                BECOMES, field=_("Interval"), old=duration_text(seconds), new=duration_text(chosen)
+            )
 
-    def heartbeat(self, token: str, period: float | None, grace: float | None) -> None:
-        """Make it a heartbeat monitor. ``token``: the secret of the ping URL that its job calls."""
+    def make_heartbeat(self, token: str, period: float | None, grace: float | None) -> None:
+        """Make the entry a heartbeat monitor. ``token``: the secret of the ping URL that its job
+        calls.
+        """
         self.url = HEARTBEAT_URL
         self.name = self.name or self.position  # never the token: everybody sees a name
         self.fields["interval"] = str(DEFAULT_HEARTBEAT_INTERVAL)
         if token:
             self.fields["heartbeat_token"] = token
-        self._bounded("period", N_("Expected every"), period, PERIOD_SECONDS, span)
-        self._bounded("grace", N_("Grace"), grace, GRACE_SECONDS, span)
+        self._set_bounded("period", N_("Expected every"), period, PERIOD_SECONDS, duration_text)
+        self._set_bounded("grace", N_("Grace"), grace, GRACE_SECONDS, duration_text)
 
-    def timeout(self, seconds: float | None) -> None:
-        self._bounded("timeout", N_("Time limit"), seconds, TIMEOUT_SECONDS, span)
+    def set_timeout(self, seconds: float | None) -> None:
+        self._set_bounded("timeout", N_("Time limit"), seconds, TIMEOUT_SECONDS, duration_text)
 
-    def confirmations(self, count: float | None, pause: float | None = None) -> None:
-        """``pause``: seconds between confirmations in the other tool."""
-        self._bounded("confirmations", N_("Rechecks"), count, CONFIRMATIONS, plain)
+    def set_confirmations(self, count: float | None, pause: float | None = None) -> None:
+        """Set the confirmations. ``pause``: seconds between them in the other tool; Wakeful drops
+        it.
+        """
+        self._set_bounded("confirmations", N_("Rechecks"), count, CONFIRMATIONS, number_text)
         if count and count > 0 and pause:
-            self.remark(RECHECK_PAUSE, pause=span(pause))
+            self.remark(RECHECK_PAUSE, pause=duration_text(pause))
 
-    def pings(self, count: float | None) -> None:
-        self._bounded("ping_count", N_("Pings"), count, PING_COUNT, plain)
+    def set_pings(self, count: float | None) -> None:
+        self._set_bounded("ping_count", N_("Pings"), count, PING_COUNT, number_text)
 
-    def first_of(self, what: str, values: Sequence[str]) -> str:
-        """The first of ``values``, with a remark if Wakeful drops the others; empty for none."""
+    def keep_first(self, what: str, values: Sequence[str]) -> str:
+        """Return the first of ``values``, or an empty text. If there are more, add a remark that
+        they are dropped.
+        """
         if len(values) > 1:
             sentence = N_("%(what)s: %(first)s is kept, the others are dropped.")
-            self.remark(sentence, what=_(what), first=shown(values[0]))
+            self.remark(sentence, what=_(what), first=cut_line(values[0]))
         return values[0] if values else ""
 
-    def remind_after(self, minutes: float | None) -> None:
+    def set_reminder(self, minutes: float | None) -> None:
         if minutes:
             label = N_("Reminder every")
-            self._bounded("remind_after", label, minutes, REMIND_AFTER_MINUTES, span, 60)
+            self._set_bounded(
+                "remind_after", label, minutes, REMIND_AFTER_MINUTES, duration_text, 60
+            )
 
-    def slow_after(self, ms: float | None) -> None:
+    def set_slow_after(self, ms: float | None) -> None:
         if ms is not None:
-            self._bounded("slow_after", N_("Slow after"), ms, SLOW_AFTER_MS, "{:g} ms".format)
+            self._set_bounded("slow_after", N_("Slow after"), ms, SLOW_AFTER_MS, "{:g} ms".format)
             self.fields["slow_alert_after"] = str(SLOW_MINUTES)
             self.remark(SLOW_ALERTS, minutes=SLOW_MINUTES)
 
-    def _bounded(
+    def _set_bounded(
         self,
         name: str,
         label: str,
@@ -240,8 +259,8 @@ class Draft:
         show: Callable[[float], str],
         unit: int = 1,
     ) -> None:
-        """Set a field to the value within ``bounds`` that is nearest. ``show`` writes the value
-        times ``unit`` for the remark.
+        """Set a field to the value within ``bounds`` that is nearest to ``value``. For the remark,
+        ``show`` writes the value times ``unit``.
         """
         if value is None:
             return
@@ -251,73 +270,77 @@ class Draft:
             old, new = show(value * unit), show(number * unit)
             self.remark(BECOMES, field=_(label), old=old, new=new)
 
-    def expiry(self, name: str, label: str, days: float | None) -> None:
-        """``name``: ``ssl_alert_days`` or ``domain_alert_days``."""
+    def set_expiry_days(self, name: str, label: str, days: float | None) -> None:
+        """Set ``ssl_alert_days`` or ``domain_alert_days`` to the next value that Wakeful has."""
         if days is None or days < 0:
             return
         chosen = min((limit for limit in ALERT_DAYS if limit >= days), default=ALERT_DAYS[-1])
         self.fields[name] = str(chosen)
         if chosen != days:
-            self.remark(DAYS_BECOME, field=_(label), old=plain(days), new=chosen)
+            self.remark(DAYS_BECOME, field=_(label), old=number_text(days), new=chosen)
 
-    def warn(self, name: str, what: str) -> None:
-        """Set a warning of expiry whose days the file does not name."""
+    def set_warning(self, name: str, what: str) -> None:
+        """Set the warning of an expiry for which the file names no days."""
         self.fields[name] = str(WARN_DAYS)
         sentence = N_("%(what)s: once, %(days)s days before it expires.")
         self.remark(sentence, what=_(what), days=WARN_DAYS)
 
-    def warn_of_domain(self, address: str) -> None:
-        """Warn of the domain's expiry, except for an IP address or ``localhost``, which have no
-        domain. ``address``: a host or a URL.
+    def set_domain_warning(self, address: str) -> None:
+        """Set the warning of the domain's expiry, unless the host has no domain, such as an IP
+        address. ``address``: a host or a URL.
         """
         _scheme, slashes, after_scheme = without_login(address)[0].partition("://")
         authority = re.split("[/?#]", after_scheme if slashes else address, maxsplit=1)[0]
         if registrable_domain(authority.partition(":")[0]):
-            self.warn("domain_alert_days", N_("Domain warning"))
+            self.set_warning("domain_alert_days", N_("Domain warning"))
 
-    def switch(self, name: str, *, on: bool) -> None:
-        """``follow_redirects`` or ``verify_tls``."""
+    def set_switch(self, name: str, *, on: bool) -> None:
+        """Set ``follow_redirects`` or ``verify_tls``."""
         self.fields[name] = "true" if on else "false"
 
-    def notes(self, text: str) -> None:
+    def set_notes(self, text: str) -> None:
         if text.strip():
             self.fields["notes"] = text[:MAX_NOTES]
         if len(text) > MAX_NOTES:
             self.remark(N_("Notes: the first %(most)s characters are kept."), most=f"{MAX_NOTES:,}")
 
-    def redirects(self, limit: float | None) -> None:
+    def set_redirects(self, limit: float | None) -> None:
         """``limit``: how many redirects the other tool follows, if the file says so."""
-        self.switch("follow_redirects", on=limit != 0)
+        self.set_switch("follow_redirects", on=limit != 0)
         if limit and limit != MAX_REDIRECTS:
             sentence = N_("At most %(most)s redirects: Wakeful follows up to %(ours)s.")
-            self.remark(sentence, most=plain(limit), ours=MAX_REDIRECTS)
+            self.remark(sentence, most=number_text(limit), ours=MAX_REDIRECTS)
 
-    def request(self, entry: ImportEntry, method: str, headers: str = "", body: str = "") -> None:
-        """Read the method, headers and body. The arguments are their names in ``entry``; spaces
-        separate alternatives.
+    def set_request(
+        self, entry: ImportEntry, method: str, headers: str = "", body: str = ""
+    ) -> None:
+        """Set the method, headers and body. ``method``, ``headers`` and ``body`` are the names of
+        the settings in ``entry``; spaces separate alternative names.
         """
         if text := entry.text(*method.split()):
             self.fields["request_method"] = text.upper()
-        self.headers(entry.get(*headers.split()))
+        self.set_headers(entry.get(*headers.split()))
         if text := entry.text(*body.split()):
-            self.body(text)
+            self.set_body(text)
 
-    def headers(self, value: object) -> None:
+    def set_headers(self, value: object) -> None:
         """Set the headers of the request from a value that ``header_rows`` reads."""
         rows = header_rows(value)
         if rows is None:
             self.refuse(N_("The request headers cannot be read."))
         for name, text in rows or ():
-            self.pair("request_headers", name, text)
+            self.add_pair("request_headers", name, text)
 
-    def statuses(self, codes: Iterable[object]) -> None:
-        """Set the accepted codes: ``200``, ``"200-299"`` or ``"2xx"``. The form validates them."""
+    def set_statuses(self, codes: Iterable[object]) -> None:
+        """Set the accepted codes from ``200``, ``"200-299"`` or ``"2xx"``. The form validates
+        them.
+        """
         texts = filter(None, (string(code).strip() for code in codes))
         ranges = [re.sub(r"^(.)xx$", r"\g<1>00-\g<1>99", text, flags=re.I) for text in texts]
         if ranges:
             self.fields["accepted_statuses"] = ",".join(ranges)
 
-    def codes(self, codes: Iterable[int]) -> None:
+    def set_codes(self, codes: Iterable[int]) -> None:
         """Set the accepted codes, written as ranges."""
         ranges: list[list[int]] = []
         for code in sorted(codes):
@@ -325,65 +348,68 @@ class Draft:
                 ranges[-1][1] = code
             else:
                 ranges.append([code, code])
-        self.statuses(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
+        self.set_statuses(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
 
     def set_text(self, lookup: str, *, unwanted: bool = False) -> None:
         """Set the text to find. ``unwanted``: alert while the text is there."""
         condition = AlertCondition.URL_TEXT if unwanted else AlertCondition.URL_NO_TEXT
         self.fields |= {"alert_condition": condition.value, "alert_text_lookup": lookup}
 
-    def assertion(self, source: str, op: str, value: str = "", path: str = "") -> None:
+    def add_assertion(self, source: str, op: str, value: str = "", path: str = "") -> None:
         """Add an assertion. ``path``: a JSON path."""
         rows = self.fields.get("assertions", ())
         if len(rows) < MAX_ROWS:
             row = Assertion(source, path or None, op, value or None)
             self.fields["assertions"] = tuple(dict.fromkeys((*rows, row)))
 
-    def tags(self, tags: Iterable[str]) -> None:
+    def add_tags(self, tags: Iterable[str]) -> None:
         shortened = list(self.fields.get("tags", ()))
         for tag in islice(tags, MAX_ROWS):
             short = " ".join(tag[:MAX_TAG_READ].replace(",", " ").split())
             if len(short) > MAX_TAG:
                 sentence = N_('The tag "%(tag)s" is cut to %(most)s characters.')
-                self.remark(sentence, tag=shown(short), most=MAX_TAG)
+                self.remark(sentence, tag=cut_line(short), most=MAX_TAG)
                 short = short[:MAX_TAG].strip()
             if short and short not in shortened:
                 shortened.append(short)
         if shortened:
             self.fields["tags"] = tuple(shortened)
 
-    def pair(self, name: str, key: str, value: str) -> None:
+    def add_pair(self, name: str, key: str, value: str) -> None:
         """Add a row to ``request_headers`` or ``alerts``, unless it is there."""
         rows, row = self.fields.get(name, ()), (name, key, value)
         if len(rows) < MAX_ROWS and row not in self._rows:
             self._rows.add(row)
             self.fields[name] = (*rows, Pair(key, value))
 
-    def body(self, text: str, content_type: str = "") -> None:
-        """``content_type``: what the other tool sends if no header names another."""
+    def set_body(self, text: str, content_type: str = "") -> None:
+        """Set the request body. ``content_type``: the header that the other tool sends if the
+        monitor has none.
+        """
         self.fields["request_body"] = text
         headers = self.fields.get("request_headers", ())
         if content_type and not any(pair.key.lower() == "content-type" for pair in headers):
-            self.pair("request_headers", "Content-Type", content_type)
+            self.add_pair("request_headers", "Content-Type", content_type)
 
-    def login(self, user: str, password: str) -> None:
+    def set_login(self, user: str, password: str) -> None:
         self.fields["request_auth_username"] = user
         if password:
             self.fields["request_auth_password"] = password
 
-    def basic(self, user: str, password: str) -> None:
-        """Set Basic authentication, which the file asks for even if it lacks the login."""
+    def set_basic(self, user: str, password: str) -> None:
+        """Set the login of a monitor that uses Basic authentication, even if the file lacks it."""
         if not user:
             self.refuse(N_("The file lacks the user name of its Basic authentication."))
         elif not password:
             self.remark(N_("The file lacks the password of its Basic authentication. Add it."))
-        self.login(user, password)
+        self.set_login(user, password)
 
-    def candidate(self) -> Candidate:
+    def finish(self) -> Candidate:
+        """The candidate, with the login of the URL moved to its fields."""
         url, user, password = without_login(self.url)
         if user or password:
             self.remark(N_("The user name and password move from the URL to their own fields."))
-            self.login(user, password)
+            self.set_login(user, password)
         name, remarks = self.name.strip(), tuple(self.remarks)
         return Candidate(self.position, name, url, self.fields, remarks, self.refusal, self.paused)
 

@@ -18,7 +18,7 @@ from app.imports.candidates import (
     limited,
     no_kind,
 )
-from app.imports.values import ImportEntry, shown
+from app.imports.values import ImportEntry, cut_line
 from app.records import CONTACT, MAX_ALERTS, MAX_CONTACT_NAME, Channel, Pair
 from app.rules.channel_values import check_value
 
@@ -75,7 +75,7 @@ _TOOLS: Mapping[str, Mapping[str, tuple[Channel, Sequence[str]]]] = {
     },
 }  # fmt: skip
 # Settings that send a message to another channel than the webhook's.
-ELSEWHERE = {
+OTHER_CHANNEL = {
     "kuma": ("slackchannel", "mattermostchannel", "threadId", "postName"),
     "gatus": ("channel",),
 }
@@ -101,8 +101,8 @@ def keys(tool: str, kind: str) -> Sequence[str]:
 
 
 def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -> Notification:
-    """``name``: its name in the other tool. No sentence repeats a setting's value: it may be
-    secret.
+    """A notification as channels of Wakeful. ``name``: its name in the other tool. No remark
+    repeats the value of a setting, which may be secret.
     """
     label = labelled(name, kind)
     values = [settings[key][: MAX_SETTING + 1].strip() for key in keys(tool, kind)]
@@ -119,7 +119,7 @@ def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -
     remarks = []
     if len(fitting) < len(written):
         remarks.append(_(BAD_ADDRESS, notification=label, channel=channel.value))
-    if setting := next(filter(settings.get, ELSEWHERE.get(tool, ())), ""):
+    if setting := next(filter(settings.get, OTHER_CHANNEL.get(tool, ())), ""):
         remarks.append(_(OWN_CHANNEL, notification=label, setting=setting))
     if channel is Channel.WEBHOOK and fitting:
         remarks.append(_(OTHER_BODY))
@@ -128,20 +128,20 @@ def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -
 
 
 def missing(name: str, kind: str = "") -> Notification:
-    """A notification that the file names and does not contain."""
+    """The notification for one that the file names but does not contain."""
     return Notification(name, (), (_(NOT_IN_FILE, notification=labelled(name, kind)),))
 
 
 def labelled(name: str, kind: str = "") -> str:
     if kind and kind != name:
-        return _('Notification "%(name)s" (%(kind)s)', name=shown(name), kind=shown(kind))
-    return _('Notification "%(name)s"', name=shown(name))
+        return _('Notification "%(name)s" (%(kind)s)', name=cut_line(name), kind=cut_line(kind))
+    return _('Notification "%(name)s"', name=cut_line(name))
 
 
 def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
     """Give each draft the channels of its notifications. A notification that several drafts share
-    becomes a contact, so that its address can be changed once. Return the channels of each contact
-    by its name.
+    becomes a contact, whose address people change once for all. Returns the channels of the
+    contacts by name.
     """
     fitting = [draft for draft in drafts if not draft.refusal]
     uses = Counter(notification for draft in fitting for notification in set(draft.notifications))
@@ -157,7 +157,7 @@ def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
             if name := names[notification]:
                 contacts[name], rows = rows, [Pair(CONTACT, name)]
             for row in rows:
-                draft.pair("alerts", row.key, row.value)
+                draft.add_pair("alerts", row.key, row.value)
     return contacts
 
 
@@ -204,7 +204,8 @@ def _opsgenie(key: str, region: str = "") -> str:
     return f"eu:{key}" if region == "eu" else key
 
 
-# How the value of a channel is made of its settings, if slashes do not join them.
+# The functions that make the value of a channel from its settings. For other channels, slashes join
+# the settings.
 _VALUES: Mapping[Channel, Callable[..., str]] = {
     Channel.NTFY: _ntfy,
     Channel.GOTIFY: _gotify,
@@ -221,8 +222,8 @@ def _address(text: str) -> str:
 
 # --- Tools ----------------------------------------------------------------------------------------
 #
-# What the readers of other tools share. A tool turns entries into drafts, and drafts into
-# a reading.
+# The readers of other tools share this. A tool turns entries into drafts, and drafts into a
+# reading.
 
 Read = Callable[[Draft, ImportEntry], None]
 Variables = Mapping[str, str]  # of an environment
@@ -230,9 +231,9 @@ Variables = Mapping[str, str]  # of an environment
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """``label``: an entry by its position; ``names``: the settings that may hold an entry's name.
-    ``kinds``: the names of the kinds of check that Wakeful lacks. ``dropped`` and ``ignored``:
-    arguments of ``Draft.drop_unread``.
+    """Another tool. ``label``: how to name an entry by its position. ``names``: the settings that
+    may hold the name of an entry. ``kinds``: the names of the kinds of check that Wakeful lacks.
+    ``dropped`` and ``ignored``: arguments of ``Draft.drop_unread``.
     """
 
     source: str
@@ -254,11 +255,11 @@ class Tool:
         return draft
 
     def refuse_kind(self, draft: Draft, kind: str) -> None:
-        draft.refuse(no_kind(self.kinds.get(kind, f'"{shown(kind)}"')))
+        draft.refuse(no_kind(self.kinds.get(kind, f'"{cut_line(kind)}"')))
 
     def reading(self, drafts: Sequence[Draft], remarks: Iterable[str] = ()) -> Reading:
         if not drafts:
             raise NotReadable(NO_MONITORS)
         contacts = share(drafts)
-        candidates = [draft.candidate() for draft in drafts]
+        candidates = [draft.finish() for draft in drafts]
         return Reading(_(self.source), candidates, tuple(remarks), contacts)

@@ -44,13 +44,13 @@ def read(data: bytes, format: str = "", variables: Variables | None = None) -> R
     if data.startswith(kuma_database.HEADER):
         _check_format(format, "kuma")
         return kuma_database.read(data)
-    text = decoded(data)
+    text = decode_text(data)
     language = LINES if format == "csv" else language_of(text)
     if language == LINES:
         _check_format(format, "csv", "uptimerobot", "betterstack")
         return table.read(text)
     if language == JSON:
-        content = parsed_json(text)
+        content = load_json(text)
     else:
         documents = Parser().parse(text)
         content = documents[0] if len(documents) == 1 else documents
@@ -64,14 +64,14 @@ def read(data: bytes, format: str = "", variables: Variables | None = None) -> R
     raise NotReadable(UNKNOWN, kind=language)
 
 
-def _check_format(chosen: str, *fitting: str) -> None:
-    if chosen and chosen not in fitting:
+def _check_format(chosen: str, *possible: str) -> None:
+    if chosen and chosen not in possible:
         raise NotReadable(
             N_("The file is not in this format. Choose another format, or detect it automatically.")
         )
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     if data.startswith(_COMPRESSED):
         raise NotReadable(N_("The file is compressed. Unpack it first."))
     coding = next((coding for mark, coding in _MARKS if data.startswith(mark)), "utf-8")
@@ -101,12 +101,12 @@ def language_of(text: str) -> str:
 
 
 def _is_key(line: str) -> bool:
-    """``name: value``, ``- name:``."""
+    """Whether a line is like ``name: value`` or ``- name:``."""
     key, colon, value = line.lstrip("- ").partition(":")
     return bool(colon and key) and " " not in key and (not value or value[0].isspace())
 
 
-def parsed_json(text: str) -> Any:
+def load_json(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:

@@ -20,13 +20,13 @@ from app.imports.candidates import (
 from app.imports.channels import Tool, Variables
 from app.imports.values import (
     ImportEntry,
+    as_list,
+    cut_line,
     has_content,
-    listed,
     mapping,
     number,
-    plain,
+    number_text,
     seconds,
-    shown,
     string,
     truth,
 )
@@ -66,7 +66,7 @@ _THRESHOLDS = (
     "failure-threshold", "success-threshold", "minimum-reminder-interval", "send-on-resolved",
 )  # fmt: skip
 _LOGINS = ("oauth2", "identity-aware-proxy", "tunnel")
-# Without the value of one of these, the monitor would check something else.
+# If one of these has no value, the monitor would check something else.
 _NEEDED = ("url", "name", "group", "interval", "method", "headers", "body", "conditions", "dns")
 _CLIENT_DROPPED = {
     "proxy-url": N_("Proxy dropped: Wakeful checks without a proxy."),
@@ -81,8 +81,8 @@ def recognizes(data: object) -> bool:
 
 
 def _configurations(data: object) -> Iterator[Mapping[str, Any]]:
-    """The configurations in ``data``: ``data`` itself, or those within Kubernetes objects, also as
-    text.
+    """The configurations in ``data``: ``data`` itself, or the ones in Kubernetes objects, which may
+    have them as text.
     """
     parser = Parser()
 
@@ -110,7 +110,7 @@ def _is_configuration(configuration: Mapping[str, Any], depth: int) -> bool:
     """
     if not depth:
         return not {"endpoints", "alerting", "external-endpoints"}.isdisjoint(configuration)
-    entries = [mapping(record) for key in _LISTS for record in listed(configuration.get(key))]
+    entries = [mapping(record) for key in _LISTS for record in as_list(configuration.get(key))]
     alerting = mapping(configuration.get("alerting"))
     return any("conditions" in record or "token" in record for record in entries) or any(
         "default-alert" in mapping(provider) or "webhook-url" in mapping(provider)
@@ -118,7 +118,7 @@ def _is_configuration(configuration: Mapping[str, Any], depth: int) -> bool:
     )
 
 
-def _merged(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
+def _merge(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
     """Merge as Gatus merges files: mappings key by key, lists one after the other."""
     configuration: dict[str, Any] = {}
     for part in parts:
@@ -134,10 +134,10 @@ def _merged(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def read(data: object, values: Variables) -> Reading:
-    """``values``: environment variables."""
+    """``values``: the values of environment variables."""
     used: set[str] = set()
-    configuration = mapping(yaml_text.fill(_merged(_configurations(data)), values, used))
-    lists = {key: listed(configuration.get(key)) for key in _LISTS}
+    configuration = mapping(yaml_text.fill(_merge(_configurations(data)), values, used))
+    lists = {key: as_list(configuration.get(key)) for key in _LISTS}
     if not any(lists.values()):
         raise NotReadable(N_("The file has no endpoints. Gatus lists them under `endpoints:`."))
     limited([record for entries in lists.values() for record in entries])
@@ -161,7 +161,7 @@ def _suite(draft: Draft, _entry: ImportEntry) -> None:
     draft.refuse(N_("Wakeful has no checks in several steps."))
 
 
-def _need(draft: Draft, entry: ImportEntry, names: Sequence[str]) -> None:
+def _require(draft: Draft, entry: ImportEntry, names: Sequence[str]) -> None:
     """Refuse an entry if one of these settings needs a variable that has no value."""
     for name in names:
         draft.refuse(missing_variable(_('Setting "%(name)s"', name=name), entry.get(name)))
@@ -169,7 +169,7 @@ def _need(draft: Draft, entry: ImportEntry, names: Sequence[str]) -> None:
 
 def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     draft.url = entry.text("url")
-    _need(draft, entry, _NEEDED)
+    _require(draft, entry, _NEEDED)
     scheme = draft.url.partition("://")[0].lower()
     http = scheme in ("http", "https")
     if query := entry.mapping("dns"):
@@ -189,8 +189,8 @@ def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     _enabled(draft, entry.get("enabled"))
     text = entry.get("interval")
     interval = seconds(text) if has_content(text) else INTERVAL
-    draft.interval(interval, text)
-    draft.tags([entry.text("group")])
+    draft.set_interval(interval, text)
+    draft.add_tags([entry.text("group")])
     if http:
         _request(draft, entry)
     elif scheme in ("tcp", "tls") and entry.text("body"):
@@ -202,14 +202,14 @@ def _endpoint(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
 
 def _external(draft: Draft, entry: ImportEntry, providers: _Providers) -> None:
     token, expected = entry.text("token"), mapping(entry.get("heartbeat")).get("interval")
-    draft.heartbeat(
+    draft.make_heartbeat(
         token if is_token(token) else "", seconds(expected) or PERIOD_SECONDS[1], GRACE_SECONDS[0]
     )
     draft.remark(N_("Its job must call the ping URL: Gatus' own address is not offered."))
     if not has_content(expected):
         draft.remark(NO_DEADLINE)
     _enabled(draft, entry.get("enabled"))
-    draft.tags([entry.text("group")])
+    draft.add_tags([entry.text("group")])
     _alerts(draft, entry, providers)
     if draft.fields.pop("confirmations", "0") != "0":  # Wakeful cannot recheck a job
         draft.remark(N_("Wakeful alerts at the first failure of a job, Gatus after several."))
@@ -224,7 +224,7 @@ def _enabled(draft: Draft, value: object) -> None:
 
 
 def _request(draft: Draft, entry: ImportEntry) -> None:
-    draft.request(entry, "method", "headers")
+    draft.set_request(entry, "method", "headers")
     if body := entry.text("body"):
         if entry.is_on("graphql"):
             draft.refuse(N_("Wakeful has no GraphQL request bodies."))
@@ -232,17 +232,17 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
             draft.refuse(N_("Wakeful cannot send a random text in a request body."))
         for name in ("name", "group", "url"):
             body = body.replace(f"[ENDPOINT_{name.upper()}]", entry.text(name))
-        draft.body(body)
+        draft.set_body(body)
 
 
 def _client(draft: Draft, client: ImportEntry, *, http: bool, tls: bool) -> None:
-    _need(draft, client, ("timeout", "insecure", "ignore-redirect"))
-    draft.timeout(seconds(client.get("timeout")) or TIMEOUT)
+    _require(draft, client, ("timeout", "insecure", "ignore-redirect"))
+    draft.set_timeout(seconds(client.get("timeout")) or TIMEOUT)
     insecure, ignores = client.is_on("insecure"), client.is_on("ignore-redirect")
     if http or tls:
-        draft.switch("verify_tls", on=not insecure)
+        draft.set_switch("verify_tls", on=not insecure)
     if http:
-        draft.switch("follow_redirects", on=not ignores)
+        draft.set_switch("follow_redirects", on=not ignores)
     for name in _LOGINS:
         if client.get(name):
             draft.refuse(NO_CLIENT, name=name)
@@ -252,7 +252,9 @@ def _client(draft: Draft, client: ImportEntry, *, http: bool, tls: bool) -> None
 
 
 class _Providers:
-    """The providers of alerts. Each is read once, because ten thousand endpoints may name it."""
+    """The providers of alerts. Each provider is read once, because ten thousand endpoints may name
+    it.
+    """
 
     def __init__(self, alerting: Mapping[str, Any]) -> None:
         self._alerting = alerting
@@ -268,11 +270,11 @@ class _Providers:
 
     def notification(self, kind: str, group: str, override: Mapping[str, Any]) -> Notification:
         """``override``: the alert's settings for its provider. They count before the provider's
-        settings for the endpoint's group, and those before the settings for all groups.
+        settings for the endpoint's group, which count before its settings for all groups.
         """
         provider = mapping(self._alerting.get(kind))
         if kind not in self._groups:
-            groups = [mapping(settings) for settings in listed(provider.get("overrides"))]
+            groups = [mapping(settings) for settings in as_list(provider.get("overrides"))]
             # If two overrides name the group, the first counts.
             self._groups[kind] = {
                 string(settings.get("group")): settings for settings in reversed(groups)
@@ -280,7 +282,7 @@ class _Providers:
         group_settings = self._groups[kind].get(group, {}) if group else {}
         settings = {
             key: _first(key, override, group_settings, provider)
-            for key in (*channels.keys("gatus", kind), *channels.ELSEWHERE["gatus"])
+            for key in (*channels.keys("gatus", kind), *channels.OTHER_CHANNEL["gatus"])
         }
         name = f"{kind} {group}" if group_settings else kind
         identity = (kind, name, *settings.values())
@@ -310,7 +312,7 @@ def _first(key: str, *sources: Mapping[str, Any]) -> str:
 def _alerts(
     draft: Draft, entry: ImportEntry, providers: _Providers, interval: float | None = None
 ) -> None:
-    """``interval``: between checks; None for a monitor that its job calls."""
+    """``interval``: seconds between checks; None for an external endpoint, which is pushed."""
     dropped: list[Mapping[str, Any]] = []
     kept: list[Mapping[str, Any]] = []
     for alert in map(mapping, entry.list("alerts")):
@@ -319,14 +321,14 @@ def _alerts(
         merged = {**providers.default(kind), **settings}
         enabled = merged.get("enabled")
         if sentence := missing_variable(
-            _('"enabled" of the alert %(kind)s', kind=shown(kind)), enabled
+            _('"enabled" of the alert %(kind)s', kind=cut_line(kind)), enabled
         ):
             kept_anyway = _("It is kept.")
             draft.remark(f"{sentence} {kept_anyway}")
         elif string(enabled) and not truth(enabled):
             continue
         thresholds = {key: merged.get(key) for key in _THRESHOLDS}
-        if sentence := missing_variable(_("The alert %(kind)s", kind=shown(kind)), thresholds):
+        if sentence := missing_variable(_("The alert %(kind)s", kind=cut_line(kind)), thresholds):
             usual = _("What Gatus does without it counts.")
             draft.remark(f"{sentence} {usual}")
         override = mapping(alert.get("provider-override"))
@@ -344,22 +346,22 @@ def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: flo
     monitor.
     """
     failures = sorted({number(alert.get("failure-threshold")) or FAILURES for alert in alerts})
-    draft.confirmations(failures[0] - 1, interval)
+    draft.set_confirmations(failures[0] - 1, interval)
     if failures[1:]:
-        thresholds = ", ".join(map(plain, failures))
+        thresholds = ", ".join(map(number_text, failures))
         sentence = N_("Failure thresholds %(thresholds)s: %(first)s counts for all alerts.")
-        draft.remark(sentence, thresholds=thresholds, first=plain(failures[0]))
+        draft.remark(sentence, thresholds=thresholds, first=number_text(failures[0]))
     successes = {number(alert.get("success-threshold")) or SUCCESSES for alert in alerts}
     if successes != {SUCCESSES}:
         draft.remark(
             N_("Success threshold %(thresholds)s dropped: a second good check ends an incident."),
-            thresholds=", ".join(map(plain, sorted(successes))),
+            thresholds=", ".join(map(number_text, sorted(successes))),
         )
     if not all(truth(alert.get("send-on-resolved")) for alert in alerts):
         draft.remark(N_("Wakeful also alerts when an incident ends (send-on-resolved)."))
     reminders = {seconds(alert.get("minimum-reminder-interval")) or 0 for alert in alerts}
     if reminders != {0}:
-        draft.remind_after(min(filter(None, reminders)) / 60)
+        draft.set_reminder(min(filter(None, reminders)) / 60)
         if len(reminders) > 1:
             draft.remark(N_("The reminders go to all alerts of the monitor."))
     if any(string(alert.get("description")) for alert in alerts):

@@ -13,14 +13,14 @@ from app.imports.candidates import DAYS_BECOME, Draft
 from app.imports.values import (
     NAMES,
     alternatives,
+    cut_line,
     glob_pattern,
     json_path,
     literal_pattern,
     number,
-    plain,
+    number_text,
     record_pattern,
     seconds,
-    shown,
 )
 
 # In the order in which Gatus searches for them.
@@ -39,7 +39,7 @@ DAY_MS = 86_400_000
 FINAL_DOT = N_(
     "Gatus writes a final dot after the names of DNS. %(condition)s is read as it is meant."
 )
-_RECORDS = ("A", "AAAA", "CNAME", "MX", "NS", "PTR", "SRV", "TXT")  # whose value Gatus has
+_RECORDS = ("A", "AAAA", "CNAME", "MX", "NS", "PTR", "SRV", "TXT")  # Gatus has their values
 NO_ANSWER = N_("Wakeful cannot check that a name is missing in DNS.")
 _EMPTY = r'^(?:\[\s*\]|\{\s*\}|"")?$'  # an empty body, or an empty value of JSON
 
@@ -54,9 +54,9 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
         elif (
             not operator
             or any(f" {sign} " in right for sign in _OPERATORS)
-            or left.startswith("[CONTEXT]")  # which only suites have
+            or left.startswith("[CONTEXT]")  # only suites have it
         ):
-            draft.refuse(UNREADABLE, condition=shown(condition))
+            draft.refuse(UNREADABLE, condition=cut_line(condition))
         elif left == "[IP]":
             draft.refuse(N_("Wakeful cannot check to which address the name of a URL leads."))
         elif left == "[CONNECTED]" and (right == "false") is (operator == "=="):
@@ -64,7 +64,7 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
         elif not _condition(draft, left, operator, right):
             dropped = True
             draft.remark(
-                N_("Condition on %(left)s dropped: Wakeful cannot check it."), left=shown(left)
+                N_("Condition on %(left)s dropped: Wakeful cannot check it."), left=cut_line(left)
             )
         else:
             dropped = dropped or left == "[DOMAIN_EXPIRATION]"  # a warning, no failure
@@ -76,7 +76,7 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
         # The other conditions would call every answer up.
         draft.remark(N_("Its conditions name no status code. Wakeful accepts 200-399."))
     else:
-        draft.codes(codes)
+        draft.set_codes(codes)
 
 
 def _split_conditions(draft: Draft, conditions: Sequence[str]) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _split_conditions(draft: Draft, conditions: Sequence[str]) -> Iterator[str]:
         # Gatus calls such a check up or down forever.
         if " && " in condition or " || " in condition:
             sentence = N_("Gatus does not know && and ||. %(condition)s is read as it is meant.")
-            draft.remark(sentence, condition=shown(condition))
+            draft.remark(sentence, condition=cut_line(condition))
         yield from condition.split(" && ")
 
 
@@ -135,7 +135,9 @@ def _accepted_codes(operator: str, right: str) -> set[int] | None:
 
 
 def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
-    """Turn a condition that is not on the status into a field, and return whether that worked."""
+    """Turn a condition that is not on the status into fields. Returns False if Wakeful cannot check
+    it.
+    """
     if left == "[CONNECTED]":
         return right in ("true", "false")  # every check needs a connection anyway
     if left == "[DNS_RCODE]" and operator == "==":
@@ -156,7 +158,9 @@ def _condition(draft: Draft, left: str, operator: str, right: str) -> bool:
 
 
 def _assertion(draft: Draft, left: str, operator: str, right: str) -> bool:
-    """Turn a condition on the body, or on a value in its JSON, into an assertion."""
+    """Turn a condition on the body, or on a value in its JSON, into an assertion. Returns whether
+    that is possible, as all functions below do.
+    """
     scheme = draft.url.partition(":")[0].lower()
     if left == "len([BODY])" and scheme not in ("http", "https"):
         return _length_elsewhere(draft, scheme, operator, right)
@@ -175,9 +179,9 @@ def _assertion(draft: Draft, left: str, operator: str, right: str) -> bool:
     if not value:
         return False
     if path == "$":
-        draft.assertion("body", op, value)
+        draft.add_assertion("body", op, value)
     else:
-        draft.assertion("json", op, value, path)
+        draft.add_assertion("json", op, value, path)
     return True
 
 
@@ -195,7 +199,7 @@ def _presence(draft: Draft, path: str, operator: str, right: str) -> bool:
     if right not in ("true", "false") or operator not in ("==", "!="):
         return False
     exists = (right == "true") is (operator == "==")
-    draft.assertion("json", "exists" if exists else "not_exists", path=path)
+    draft.add_assertion("json", "exists" if exists else "not_exists", path=path)
     return True
 
 
@@ -209,35 +213,35 @@ def _length_elsewhere(draft: Draft, scheme: str, operator: str, right: str) -> b
 
 
 def _length(draft: Draft, path: str, operator: str, right: str) -> bool:
-    """A condition on a length: for a list, whether it has a value at an index. The length of a text
-    can only be compared with 0.
+    """A condition on the length of a list becomes assertions on the values at its indices. The
+    length of a text can only be compared with 0.
     """
     if not _CODE.fullmatch(right):
         return False
     count = int(right) + (operator in (">", "<="))  # >= count, or < count
     if path == "$" and (operator, count) in (("==", 0), ("<", 1), ("<=", 1)):
-        draft.assertion("body", "matches", _EMPTY)
+        draft.add_assertion("body", "matches", _EMPTY)
         return True
     if (operator in (">", ">=") and count == 1) or (operator == "!=" and count == 0):
         if path == "$":
-            draft.assertion("body", "not_empty")
+            draft.add_assertion("body", "not_empty")
         else:
-            draft.assertion("json", "not_empty", path=path)
+            draft.add_assertion("json", "not_empty", path=path)
         return True
     if operator == "==" and count == 0:
-        draft.assertion("json", "exists", path=path)
-        draft.assertion("json", "empty", path=path)
+        draft.add_assertion("json", "exists", path=path)
+        draft.add_assertion("json", "empty", path=path)
         return True
     if operator == "!=" or count == 0:
         return False
     if operator in (">", ">=", "=="):
-        draft.assertion("json", "exists", path=f"{path}[{count - 1}]")
+        draft.add_assertion("json", "exists", path=f"{path}[{count - 1}]")
     if operator == "==":
-        draft.assertion("json", "not_exists", path=f"{path}[{count}]")
+        draft.add_assertion("json", "not_exists", path=f"{path}[{count}]")
     if operator in ("<", "<="):
-        draft.assertion("json", "not_exists", path=f"{path}[{count - 1}]")
+        draft.add_assertion("json", "not_exists", path=f"{path}[{count - 1}]")
     draft.remark(
-        N_("%(condition)s is read as the length of a list."), condition=shown(f"len({path})")
+        N_("%(condition)s is read as the length of a list."), condition=cut_line(f"len({path})")
     )
     return True
 
@@ -251,27 +255,29 @@ def _ms(text: str) -> float | None:
 
 
 def _time(draft: Draft, operator: str, right: str) -> bool:
-    """To Gatus a slow answer is a failure, so it becomes an assertion and no slow alert."""
+    """A slow answer is a failure in Gatus, so the condition becomes an assertion, not a slow
+    alert.
+    """
     ms = _ms(right)
     if ms is None or ms <= 0:
         return False
-    draft.assertion("response_time", _OPS[operator], f"{ms:g}")
+    draft.add_assertion("response_time", _OPS[operator], f"{ms:g}")
     return True
 
 
 def _certificate(draft: Draft, right: str) -> bool:
-    """To Gatus too few days are a failure, so they become an assertion and no warning. Wakeful
-    counts whole days.
+    """Too few days are a failure in Gatus, so the condition becomes an assertion, not a warning.
+    Wakeful counts whole days.
     """
     ms = _ms(right)
     if ms is None or ms < 0:
         return False
     days = ms / DAY_MS
     whole_days = math.ceil(days)
-    draft.assertion("certificate_days", ">=", str(whole_days))
+    draft.add_assertion("certificate_days", ">=", str(whole_days))
     if whole_days != days:
         label = _("Days of the certificate")
-        draft.remark(DAYS_BECOME, field=label, old=plain(days), new=whole_days)
+        draft.remark(DAYS_BECOME, field=label, old=number_text(days), new=whole_days)
     return True
 
 
@@ -279,7 +285,7 @@ def _domain(draft: Draft, right: str) -> bool:
     ms = _ms(right)
     if ms is None or ms < 0:
         return False
-    draft.expiry("domain_alert_days", N_("Domain expiry"), ms / DAY_MS)
+    draft.set_expiry_days("domain_alert_days", N_("Domain expiry"), ms / DAY_MS)
     return True
 
 
@@ -294,7 +300,7 @@ def _record(draft: Draft, operator: str, right: str) -> bool:
     if right.endswith(")") and function in ("any(", "pat("):
         values = right[4:-1].split(",") if function == "any(" else [right[4:-1]]
     elif type_ in ("A", "AAAA"):
-        draft.assertion("answer", _OPS[operator], right)
+        draft.add_assertion("answer", _OPS[operator], right)
         return True
     write = glob_pattern if function == "pat(" else literal_pattern
     patterns = []
@@ -302,14 +308,14 @@ def _record(draft: Draft, operator: str, right: str) -> bool:
         name, colon, port = value.rpartition(":") if type_ == "SRV" else (value, "", "")
         name = name or port
         if type_ in NAMES and not name.endswith((".", "*")):
-            draft.remark(FINAL_DOT, condition=shown(right))
+            draft.remark(FINAL_DOT, condition=cut_line(right))
             name = f"{name}."
         patterns.append(
             f"^[0-9]+ [0-9]+ {write(port)} {write(name)}$" if colon
             else record_pattern(type_, write(name))
         )  # fmt: skip
     op = "matches" if operator == "==" else "not_matches"
-    draft.assertion("answer", op, "|".join(patterns))
+    draft.add_assertion("answer", op, "|".join(patterns))
     return True
 
 

@@ -24,14 +24,14 @@ from app.imports.channels import Tool, Variables
 from app.imports.values import (
     NAMES,
     ImportEntry,
+    as_list,
+    cut_line,
     from_json,
     json_path,
-    listed,
     literal_pattern,
     mapping,
     record_pattern,
-    records,
-    shown,
+    records_in,
     spaced_pattern,
     string,
     truth,
@@ -85,7 +85,7 @@ TOOL = Tool(
         "ignoreTls",
     ),
 )  # fmt: skip
-# The backup's fields by the columns of the database that have other names.
+# The backup's fields for the columns of the database that have other names.
 RENAMED = {
     "ignore_tls": "ignoreTls", "upside_down": "upsideDown", "cache_bust": "cacheBust",
     "expiry_notification": "expiryNotification", "invert_keyword": "invertKeyword",
@@ -115,7 +115,7 @@ _TYPICAL_FIELDS = frozenset({
 })  # fmt: skip
 _LISTS = ("monitorList", "monitors")
 PUSH_GRACE = 60  # seconds: Uptime Kuma has no grace, and this is Wakeful's shortest
-MAX_TAG = 500  # characters: every monitor may repeat a long tag
+MAX_TAG_PART = 500  # characters: every monitor may repeat a long tag
 MAX_GROUPS = 50  # levels of groups within groups
 
 
@@ -124,22 +124,22 @@ def recognizes(data: object) -> bool:
         return True
     return any(
         "type" in record and not _TYPICAL_FIELDS.isdisjoint(record)
-        for record in records(data, *_LISTS)
+        for record in records_in(data, *_LISTS)
     )
 
 
 def read(data: object, _variables: Variables) -> Reading:
     notifications = mapping(data).get("notificationList")
     return reading_of(
-        [record for record in records(data, *_LISTS) if "type" in record or "name" in record],
-        records(notifications) if notifications else (),
+        [record for record in records_in(data, *_LISTS) if "type" in record or "name" in record],
+        records_in(notifications) if notifications else (),
     )
 
 
 def reading_of(
     monitors: Sequence[Mapping[str, Any]], notifications: Iterable[Mapping[str, Any]]
 ) -> Reading:
-    """``monitors`` and ``notifications``: with the fields of the backup."""
+    """``monitors`` and ``notifications`` have the fields of the backup."""
     by_id = {string(record.get("id")): _notification(record) for record in notifications}
     rows = limited(monitors)
     entries = [{RENAMED.get(key, key): value for key, value in row.items()} for row in rows]
@@ -162,8 +162,8 @@ def reading_of(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """``names``: of the groups that contain it, from the outermost, and its own. ``paused``:
-    whether any of them is paused.
+    """A group. ``names``: the names of the groups that contain it, the outermost first, and its own
+    name. ``paused``: whether any of these groups is paused.
     """
 
     names: tuple[str, ...]
@@ -179,13 +179,15 @@ def _groups(entries: Iterable[Mapping[str, Any]]) -> dict[str, _Group]:
         while parent in by_id and len(chain) < MAX_GROUPS:  # a file may contain a cycle
             chain.append(by_id[parent])
             parent = string(by_id[parent].get("parent"))
-        names = [string(entry.get("name"))[:MAX_TAG] for entry in reversed(chain)]
+        names = [string(entry.get("name"))[:MAX_TAG_PART] for entry in reversed(chain)]
         groups[id] = _Group(tuple(names), any(map(_is_paused, chain)))
     return groups
 
 
 def _is_paused(entry: Mapping[str, Any] | ImportEntry) -> bool:
-    """Uptime Kuma sets ``forceInactive`` if a group that contains the monitor is paused."""
+    """Whether a monitor or group is paused. Uptime Kuma sets ``forceInactive`` if a group that
+    contains it is paused.
+    """
     active = entry.get("active")
     return truth(entry.get("forceInactive")) or (active is not None and not truth(active))
 
@@ -203,20 +205,20 @@ def _monitor(
         # The certificate warning is on by default. Without it, the port is checked without TLS.
         port, warns = entry.get("port"), entry.is_on("expiryNotification")
         if _port(draft, entry, port, _STARTTLS.get(string(port), "smtp"), tls_allowed=warns):
-            draft.warn("ssl_alert_days", N_("Certificate warning"))
-        draft.timeout(entry.number("timeout") or None)
+            draft.set_warning("ssl_alert_days", N_("Certificate warning"))
+        draft.set_timeout(entry.number("timeout") or None)
         if entry.text("expectedTlsAlert") not in ("", "none"):
             draft.refuse(N_("Wakeful cannot check that a server answers with a TLS alert."))
     elif kind == "ping":
         draft.url = ping_url(entry.text("hostname"))
-        draft.pings(entry.number("ping_count"))
-        draft.timeout(entry.number("timeout") or None)
+        draft.set_pings(entry.number("ping_count"))
+        draft.set_timeout(entry.number("timeout") or None)
     elif kind == "dns":
         servers = [server.strip() for server in entry.text("dns_resolve_server").split(",")]
         draft.url = dns_url(
             entry.text("hostname"),
             entry.text("dns_resolve_type"),
-            draft.first_of(N_("DNS servers"), servers),
+            draft.keep_first(N_("DNS servers"), servers),
             entry.get("port"),
         )
         _conditions(draft, entry)
@@ -224,28 +226,30 @@ def _monitor(
         # Without a choice of TLS, Uptime Kuma accepts a server with or without STARTTLS.
         if not _port(draft, entry, entry.get("port") or "25", "smtp"):
             draft.set_text("220", unwanted=False)
-        draft.timeout(entry.number("timeout") or None)
+        draft.set_timeout(entry.number("timeout") or None)
     elif kind == "push":
-        draft.heartbeat(entry.text("pushToken", "push_token"), entry.number("interval"), PUSH_GRACE)
+        draft.make_heartbeat(
+            entry.text("pushToken", "push_token"), entry.number("interval"), PUSH_GRACE
+        )
     else:
         draft.url = string(entry.get("url") or entry.get("hostname"))
         TOOL.refuse_kind(draft, kind)
     if entry.is_on("upsideDown"):
         draft.refuse(N_("Wakeful has no upside-down mode (up while the check fails)."))
     if entry.is_on("domainExpiryNotification") and kind != "push":  # the default of all kinds
-        draft.warn_of_domain(draft.url if kind in _HTTP else entry.text("hostname"))
+        draft.set_domain_warning(draft.url if kind in _HTTP else entry.text("hostname"))
     interval = entry.number("interval")
     pause, retries = entry.number("retryInterval") or interval, entry.number("maxretries")
     if kind != "push":
-        draft.interval(interval, entry.get("interval"))
-        draft.confirmations(retries, pause)
+        draft.set_interval(interval, entry.get("interval"))
+        draft.set_confirmations(retries, pause)
     resend = entry.number("resendInterval")
-    draft.remind_after(resend and resend * (interval or 60) / 60)
-    draft.tags(_tags(entry))
-    draft.notes(entry.text("description"))
+    draft.set_reminder(resend and resend * (interval or 60) / 60)
+    draft.add_tags(_tags(entry))
+    draft.set_notes(entry.text("description"))
     group = groups.get(entry.text("parent"))
     if group:
-        draft.tags(group.names)
+        draft.add_tags(group.names)
     if _is_paused(entry):
         draft.paused = True
     elif group and group.paused:
@@ -258,8 +262,8 @@ def _monitor(
 def _port(
     draft: Draft, entry: ImportEntry, port: object, starttls: str, *, tls_allowed: bool = True
 ) -> bool:
-    """Make ``draft`` the check of a port, and return whether it has TLS. ``starttls``: the protocol
-    for STARTTLS.
+    """Make ``draft`` the check of a port. Returns whether the check uses TLS. ``starttls``: the
+    protocol in which to ask for TLS.
     """
     security = entry.text("smtpSecurity", "smtp_security")
     has_tls = tls_allowed and security in ("secure", "starttls")
@@ -271,20 +275,20 @@ def _port(
 
 def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.url = entry.text("url")
-    draft.request(entry, "method", "headers")
+    draft.set_request(entry, "method", "headers")
     # The database has the list as JSON. The form refuses any other text.
     text = entry.text("accepted_statuscodes_json")
     column = from_json(text or "[]")
     codes = entry.list("accepted_statuscodes") or (column if isinstance(column, list) else [text])
-    draft.statuses(codes or ["200-299"])
-    draft.switch("verify_tls", on=not entry.is_on("ignoreTls"))
-    draft.redirects(entry.number("maxredirects"))
+    draft.set_statuses(codes or ["200-299"])
+    draft.set_switch("verify_tls", on=not entry.is_on("ignoreTls"))
+    draft.set_redirects(entry.number("maxredirects"))
     # The default time limit of Uptime Kuma is 80% of the interval.
-    draft.timeout(entry.number("timeout") or 0.8 * (entry.number("interval") or 60))
+    draft.set_timeout(entry.number("timeout") or 0.8 * (entry.number("interval") or 60))
     # Uptime Kuma does not warn of a certificate that it does not verify.
     verified = not entry.is_on("ignoreTls") and draft.url.lower().startswith("https:")
     if entry.is_on("expiryNotification") and verified:
-        draft.warn("ssl_alert_days", N_("Certificate warning"))
+        draft.set_warning("ssl_alert_days", N_("Certificate warning"))
     if entry.is_on("cacheBust"):
         draft.fields["cache_buster"] = "1"
     if kind == "keyword":
@@ -293,19 +297,21 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
         _json_query(draft, entry)
     _login(draft, entry)
     if body := entry.text("body"):
-        draft.body(body, _BODY_TYPES.get(entry.text("httpBodyEncoding"), ""))
+        draft.set_body(body, _BODY_TYPES.get(entry.text("httpBodyEncoding"), ""))
 
 
 def _keyword(draft: Draft, keyword: str, *, unwanted: bool) -> None:
     """Uptime Kuma removes the spaces from JSON before it searches for the keyword."""
     if '"' in keyword and not set(keyword).isdisjoint("{}[]:,"):
-        draft.assertion("body", "not_matches" if unwanted else "matches", spaced_pattern(keyword))
+        draft.add_assertion(
+            "body", "not_matches" if unwanted else "matches", spaced_pattern(keyword)
+        )
     else:
         draft.set_text(keyword, unwanted=unwanted)
 
 
 def _json_query(draft: Draft, entry: ImportEntry) -> None:
-    """A query in JSONata. One with more than names and indices is refused."""
+    """Turn a query in JSONata into an assertion. Refuse one with more than names and indices."""
     expression = entry.text("jsonPath").strip()
     path = json_path(expression, hyphens=False)
     op = _JSON_OPS.get(entry.text("jsonPathOperator") or "==")
@@ -316,20 +322,20 @@ def _json_query(draft: Draft, entry: ImportEntry) -> None:
                 'The JSON query "%(query)s" is more than a path. Create the monitor with an'
                 " assertion on JSON."
             ),
-            query=shown(expression),
+            query=cut_line(expression),
         )
     elif path == "$":  # a page that is no JSON is compared as a text
         if op in ("=", "!=") and value:
             op = "matches" if op == "=" else "not_matches"
             value = rf'^\s*"?{literal_pattern(value)}"?\s*$'
-        draft.assertion("body", op, value)
+        draft.add_assertion("body", op, value)
     else:
-        draft.assertion("json", op, value, path)
+        draft.add_assertion("json", op, value, path)
         # Uptime Kuma fails if there is no value, or if the value is a list or an object.
         if op in ("!=", "contains"):
-            draft.assertion("json", "matches", r"^([^\[{]|$)", path)
+            draft.add_assertion("json", "matches", r"^([^\[{]|$)", path)
         if op == "!=":
-            draft.assertion("json", "!=", "null", path)
+            draft.add_assertion("json", "!=", "null", path)
         draft.remark(LISTS_ON_THE_WAY)
 
 
@@ -337,7 +343,7 @@ def _conditions(draft: Draft, entry: ImportEntry) -> None:
     """Turn conditions on DNS records into assertions. Uptime Kuma leaves out the final dot of a
     name.
     """
-    expressions = [mapping(item) for item in listed(from_json(entry.get("conditions")))]
+    expressions = [mapping(item) for item in as_list(from_json(entry.get("conditions")))]
     type_ = entry.text("dns_resolve_type").upper() or "A"
     rows = [
         row for item in expressions if item.get("variable") == "record"
@@ -351,10 +357,10 @@ def _conditions(draft: Draft, entry: ImportEntry) -> None:
     ):
         draft.refuse(N_("Its conditions are more than Wakeful's assertions on DNS records."))
     elif "or" in links:
-        draft.assertion("answer", "matches", "|".join(patterns))
+        draft.add_assertion("answer", "matches", "|".join(patterns))
     else:
         for op, pattern in rows:
-            draft.assertion("answer", op, pattern)
+            draft.add_assertion("answer", op, pattern)
         if len(rows) > 1 or len(patterns) < len(rows):
             draft.remark(SEVERAL_RECORDS)
 
@@ -377,20 +383,20 @@ def _login(draft: Draft, entry: ImportEntry) -> None:
     token = entry.text("bearer_token", "bearerToken")
     user = entry.text("basic_auth_user")
     if method == "bearer" and token:
-        draft.pair("request_headers", "Authorization", f"Bearer {token}")
+        draft.add_pair("request_headers", "Authorization", f"Bearer {token}")
     elif method not in ("", "none", "basic"):
         sentence = N_('Wakeful has no "%(method)s" authentication, only Basic and headers.')
-        draft.refuse(sentence, method=shown(method))
+        draft.refuse(sentence, method=cut_line(method))
     elif method == "basic" or (user and not entry.has("authMethod")):  # an old backup has none
-        draft.basic(user, entry.text("basic_auth_pass"))
+        draft.set_basic(user, entry.text("basic_auth_pass"))
 
 
 def _tags(entry: ImportEntry) -> list[str]:
-    """The tags of ``["prod"]``, as some clients print them, or of objects with name and value."""
+    """The tags: texts, as some clients print them, or objects with name and value."""
     tags = []
     for tag in entry.list("tags"):
-        name = (string(mapping(tag).get("name")) or string(tag))[:MAX_TAG]
-        value = string(mapping(tag).get("value"))[:MAX_TAG]
+        name = (string(mapping(tag).get("name")) or string(tag))[:MAX_TAG_PART]
+        value = string(mapping(tag).get("value"))[:MAX_TAG_PART]
         if name:
             tags.append(f"{name}: {value}" if value else name)
     return tags
@@ -399,14 +405,14 @@ def _tags(entry: ImportEntry) -> list[str]:
 def _notification(entry: Mapping[str, Any]) -> Notification:
     settings = mapping(from_json(entry.get("config"))) or entry
     kind = string(settings.get("type"))[: channels.MAX_SETTING]
-    keys = (*channels.keys("kuma", kind), *channels.ELSEWHERE["kuma"])
+    keys = (*channels.keys("kuma", kind), *channels.OTHER_CHANNEL["kuma"])
     values = {key: string(settings.get(key)) for key in keys}
     return channels.notification("kuma", kind, values, string(entry.get("name")))
 
 
 def _notification_ids(entry: Mapping[str, Any] | ImportEntry) -> list[str]:
-    """The ids of ``{"1": true}``, or of ``[1]`` as clients print them."""
+    """The ids in ``{"1": true}``, or in ``[1]`` as clients print them."""
     ids = entry.get("notificationIDList")
     if isinstance(ids, Mapping):
         return [str(id) for id, chosen in ids.items() if truth(chosen)]
-    return [string(id) for id in listed(ids)]
+    return [string(id) for id in as_list(ids)]

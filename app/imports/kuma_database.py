@@ -51,7 +51,7 @@ Row = Mapping[str, Any]
 
 
 def read(data: bytes) -> Reading:
-    """Read an uploaded file in memory. It is not written to the disk, because it has passwords."""
+    """Read an uploaded file in memory. It has passwords, so it is not written to the disk."""
     # Version 2 in these bytes needs a write-ahead log, which a database in memory cannot have.
     whole = data[: _VERSION_BYTES.start] + b"\1\1" + data[_VERSION_BYTES.stop :]
     with _reading(), closing(sqlite3.connect(":memory:")) as connection:

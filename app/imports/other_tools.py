@@ -22,13 +22,13 @@ from app.imports.candidates import (
 from app.imports.channels import Tool, Variables
 from app.imports.values import (
     ImportEntry,
-    listed,
+    as_list,
+    cut_line,
+    duration_text,
     mapping,
-    plain,
-    records,
+    number_text,
+    records_in,
     seconds,
-    shown,
-    span,
     string,
     truth,
 )
@@ -54,16 +54,16 @@ UPPTIME = Tool(
 
 
 def recognizes_upptime(data: object) -> bool:
-    return any("url" in mapping(site) for site in listed(mapping(data).get("sites")))
+    return any("url" in mapping(site) for site in as_list(mapping(data).get("sites")))
 
 
 def read_upptime(data: object, values: Variables) -> Reading:
     used: set[str] = set()
     whole = mapping(yaml_text.fill(data, values, used))
     minutes = _cron_minutes(string(mapping(whole.get("workflowSchedule")).get("uptime")))
-    drafts = UPPTIME.drafts(listed(whole.get("sites")), partial(_site, minutes=minutes))
+    drafts = UPPTIME.drafts(as_list(whole.get("sites")), partial(_site, minutes=minutes))
     remarks = yaml_text.sentences_of(used)
-    if listed(whole.get("notifications")) or listed(whole.get("assignees")):
+    if as_list(whole.get("notifications")) or as_list(whole.get("assignees")):
         remarks.append(_("Notifications and assignees are dropped. Choose contacts instead."))
     return UPPTIME.reading(drafts, remarks)
 
@@ -76,10 +76,10 @@ def _cron_minutes(cron: str) -> int:
 
 def _site(draft: Draft, entry: ImportEntry, minutes: int) -> None:
     for name, value in entry.record.items():
-        if sentence := missing_variable(_('Setting "%(name)s"', name=shown(name)), value):
+        if sentence := missing_variable(_('Setting "%(name)s"', name=cut_line(name)), value):
             draft.refuse(sentence)
     draft.url = entry.text("url")
-    draft.interval(60 * minutes)
+    draft.set_interval(60 * minutes)
     check = entry.text("check")
     if check == "tcp-ping":
         draft.url = host_and_port(draft.url, entry.get("port"))
@@ -87,24 +87,24 @@ def _site(draft: Draft, entry: ImportEntry, minutes: int) -> None:
         draft.url = ping_url(draft.url)
     elif check == "ssl":
         draft.url = host_and_port(draft.url.partition("://")[2] or draft.url, 443, "tls")
-        draft.warn("ssl_alert_days", N_("Certificate warning"))
+        draft.set_warning("ssl_alert_days", N_("Certificate warning"))
     elif check not in ("", "http"):
         UPPTIME.refuse_kind(draft, check)
     else:
         _site_request(draft, entry)
-    draft.slow_after(entry.number("maxResponseTime"))
-    draft.timeout(entry.number("requestTimeout"))
+    draft.set_slow_after(entry.number("maxResponseTime"))
+    draft.set_timeout(entry.number("requestTimeout"))
 
 
 def _site_request(draft: Draft, entry: ImportEntry) -> None:
-    draft.request(entry, "method", "headers", "body")
-    draft.statuses(entry.list("expectedStatusCodes") or UPPTIME_CODES)
-    draft.redirects(entry.number("maxRedirects"))
+    draft.set_request(entry, "method", "headers", "body")
+    draft.set_statuses(entry.list("expectedStatusCodes") or UPPTIME_CODES)
+    draft.set_redirects(entry.number("maxRedirects"))
     insecure = [
         entry.is_on(f"__dangerous__{name}")
         for name in ("_insecure", "insecure", "disable_verify_peer", "disable_verify_host")
     ]
-    draft.switch("verify_tls", on=not any(insecure))
+    draft.set_switch("verify_tls", on=not any(insecure))
     down = entry.text("__dangerous__body_down")
     missing = entry.text("__dangerous__body_down_if_text_missing")
     if down and missing:
@@ -140,7 +140,7 @@ def _kuvasz(data: object) -> list[Mapping[str, Any]]:
         {**mapping(entry), KIND: kind}
         for document in (data if isinstance(data, list) else [data])
         for key, kind in KUVASZ_LISTS.items()
-        for entry in listed(mapping(document).get(key))
+        for entry in as_list(mapping(document).get(key))
     ]
 
 
@@ -156,12 +156,12 @@ def read_kuvasz(data: object, _variables: Variables) -> Reading:
 
 
 def _integrations(data: object) -> tuple[dict[str, Notification], list[str]]:
-    """Integrations by names such as ``slack:name``, and the names of those for all monitors."""
+    """The integrations by names such as ``slack:name``, and the names of the global ones."""
     notifications: dict[str, Notification] = {}
     global_names = []
     for document in data if isinstance(data, list) else [data]:
         for kind, integrations in mapping(mapping(document).get("integrations")).items():
-            for record in map(mapping, listed(integrations)):
+            for record in map(mapping, as_list(integrations)):
                 name = f"{kind}:{string(record.get('name'))}"
                 if record.get("enabled") is not None and not truth(record["enabled"]):
                     notifications[name] = Notification()
@@ -177,18 +177,20 @@ def _integrations(data: object) -> tuple[dict[str, Notification], list[str]]:
 def _kuvasz_monitor(draft: Draft, entry: ImportEntry) -> None:
     kind = entry.text(KIND)
     interval = entry.number("uptime-check-interval")
-    draft.interval(interval, entry.get("uptime-check-interval"))
+    draft.set_interval(interval, entry.get("uptime-check-interval"))
     draft.paused = entry.is_off("enabled")
     failures = entry.number("failure-count-threshold")
-    draft.confirmations(max(failures - 1, 0) if failures else None, interval)
-    draft.slow_after(entry.number("response-time-threshold-millis", "latency-threshold-ms") or None)
+    draft.set_confirmations(max(failures - 1, 0) if failures else None, interval)
+    draft.set_slow_after(
+        entry.number("response-time-threshold-millis", "latency-threshold-ms") or None
+    )
     draft.url = entry.text("url", "host")
     if kind == "tcp":
         draft.url = host_and_port(draft.url, entry.get("port"))
-        draft.timeout((entry.number("timeout-ms") or 0) / 1000 or None)
+        draft.set_timeout((entry.number("timeout-ms") or 0) / 1000 or None)
     elif kind == "ping":
         draft.url = ping_url(draft.url)
-        draft.timeout((entry.number("timeout-ms") or 0) / 1000 or None)
+        draft.set_timeout((entry.number("timeout-ms") or 0) / 1000 or None)
     elif kind != "http":
         draft.refuse(no_kind(kind))
     else:
@@ -196,14 +198,16 @@ def _kuvasz_monitor(draft: Draft, entry: ImportEntry) -> None:
 
 
 def _kuvasz_request(draft: Draft, entry: ImportEntry) -> None:
-    draft.request(entry, "request-method", "request-headers", "request-body")
-    draft.statuses(entry.list("expected-status-codes") or ["200-299"])
-    draft.switch("follow_redirects", on=not entry.is_off("follow-redirects"))
+    draft.set_request(entry, "request-method", "request-headers", "request-body")
+    draft.set_statuses(entry.list("expected-status-codes") or ["200-299"])
+    draft.set_switch("follow_redirects", on=not entry.is_off("follow-redirects"))
     if entry.is_on("force-no-cache"):
-        draft.pair("request_headers", "Cache-Control", "no-cache")
+        draft.add_pair("request_headers", "Cache-Control", "no-cache")
     days = entry.number("ssl-expiry-threshold")
     if entry.is_on("ssl-check-enabled"):
-        draft.expiry("ssl_alert_days", N_("Certificate expiry"), 30 if days is None else days)
+        draft.set_expiry_days(
+            "ssl_alert_days", N_("Certificate expiry"), 30 if days is None else days
+        )
     case_sensitive = entry.is_on("expected-keyword-case-sensitive")
     if text := entry.text("expected-keyword"):
         draft.set_text(text, unwanted=entry.is_on("expected-keyword-negated"))
@@ -230,22 +234,22 @@ CHECKMATE = Tool(
 
 
 def recognizes_checkmate(data: object) -> bool:
-    rows = records(data, *CHECKMATE_LISTS)
+    rows = records_in(data, *CHECKMATE_LISTS)
     return any("isActive" in row and "url" in row and "type" in row for row in rows)
 
 
 def read_checkmate(data: object, _variables: Variables) -> Reading:
-    rows = [row for row in records(data, *CHECKMATE_LISTS) if "url" in row]
+    rows = [row for row in records_in(data, *CHECKMATE_LISTS) if "url" in row]
     return CHECKMATE.reading(CHECKMATE.drafts(rows, _checkmate))
 
 
 def _checkmate(draft: Draft, entry: ImportEntry) -> None:
     draft.url, kind = entry.text("url"), entry.text("type")
     milliseconds = entry.number("interval")
-    draft.interval(milliseconds and milliseconds / 1000, entry.get("interval"))
+    draft.set_interval(milliseconds and milliseconds / 1000, entry.get("interval"))
     draft.paused = entry.is_off("isActive")
-    draft.tags([entry.text("group")])
-    draft.notes(entry.text("description"))
+    draft.add_tags([entry.text("group")])
+    draft.set_notes(entry.text("description"))
     if kind == "port":
         draft.url = host_and_port(draft.url.partition("://")[2] or draft.url, entry.get("port"))
     elif kind == "ping":
@@ -253,9 +257,9 @@ def _checkmate(draft: Draft, entry: ImportEntry) -> None:
     elif kind != "http":
         CHECKMATE.refuse_kind(draft, kind)
     else:
-        draft.statuses(["200-299", *entry.list("customUpCodes")])
-        draft.switch("verify_tls", on=not entry.is_on("ignoreTlsErrors"))
-        draft.request(entry, "method")
+        draft.set_statuses(["200-299", *entry.list("customUpCodes")])
+        draft.set_switch("verify_tls", on=not entry.is_on("ignoreTlsErrors"))
+        draft.set_request(entry, "method")
         expected, matching = entry.text("expectedValue"), entry.text("matchMethod")
         # With the switch off, the values remain from an earlier choice. Older versions lack it.
         if entry.is_off("useAdvancedMatching"):
@@ -274,11 +278,11 @@ def _checkmate_window(draft: Draft, entry: ImportEntry) -> None:
     size, share = entry.number("statusWindowSize"), entry.number("statusWindowThreshold")
     if size and share:
         failures = math.ceil(size * share / (100 if share > 1 else 1))
-        draft.confirmations(failures - 1)
+        draft.set_confirmations(failures - 1)
         sentence = N_(
             "Down after %(failures)s of %(size)s checks: becomes as many failures in a row."
         )
-        draft.remark(sentence, failures=failures, size=plain(size))
+        draft.remark(sentence, failures=failures, size=number_text(size))
 
 
 # --- Prometheus: targets of the blackbox exporter -------------------------------------------------
@@ -295,15 +299,15 @@ def recognizes_targets(data: object) -> bool:
 
 def _jobs(data: object) -> list[Mapping[str, Any]]:
     """The jobs of a configuration that use the blackbox exporter."""
-    jobs = map(mapping, listed(mapping(data).get("scrape_configs")))
+    jobs = map(mapping, as_list(mapping(data).get("scrape_configs")))
     return [job for job in jobs if job.get("metrics_path") == "/probe"]
 
 
 def _target_groups(data: object) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """The targets of a ``file_sd`` list, and those of a configuration, each with its job."""
+    """The groups of targets in a ``file_sd`` list or a configuration, each with its job."""
     defaults = mapping(mapping(data).get("global"))
     for job in ({}, *_jobs(data)):
-        groups = listed(job.get("static_configs")) if job else listed(data)
+        groups = as_list(job.get("static_configs")) if job else as_list(data)
         for group in map(mapping, groups):
             if "targets" in group:
                 yield {**defaults, **job}, group
@@ -313,11 +317,11 @@ def read_targets(data: object, _variables: Variables) -> Reading:
     targets = [
         {"job": job, "labels": mapping(group.get("labels")), "target": target}
         for job, group in _target_groups(data)
-        for target in listed(group["targets"])
+        for target in as_list(group["targets"])
     ]
     remarks = [_("The modules of the blackbox exporter are not in the file and are dropped.")]
     remarks += [
-        _(OTHER_FILES, job=shown(string(job.get("job_name"))))
+        _(OTHER_FILES, job=cut_line(string(job.get("job_name"))))
         for job in _jobs(data)
         if any(key.endswith("_sd_configs") for key in job)
     ]
@@ -338,8 +342,8 @@ def _target(draft: Draft, entry: ImportEntry) -> None:
             N_("It has no scheme. Write what to check before it: http://, https:// or tcp://.")
         )
     interval = job.get("scrape_interval")
-    draft.interval(seconds(interval), interval)
-    draft.tags(
+    draft.set_interval(seconds(interval), interval)
+    draft.add_tags(
         f"{key}: {string(value)}"
         for key, value in labels.items()
         if not string(key).startswith("__")
@@ -348,7 +352,7 @@ def _target(draft: Draft, entry: ImportEntry) -> None:
 
 def _prober(job: Mapping[str, Any], labels: Mapping[str, Any]) -> str:
     """The first word of the module's name, which usually names the kind of check."""
-    default = next(iter(listed(mapping(job.get("params")).get("module"))), "")
+    default = next(iter(as_list(mapping(job.get("params")).get("module"))), "")
     module = string(labels.get("__param_module") or labels.get("module") or default)
     return module.lower().replace("-", "_").partition("_")[0]
 
@@ -381,13 +385,13 @@ HEALTHCHECKS = Tool(
 
 
 def recognizes_healthchecks(data: object) -> bool:
-    return any("grace" in row and "n_pings" in row for row in records(data, "checks"))
+    return any("grace" in row and "n_pings" in row for row in records_in(data, "checks"))
 
 
 def read_healthchecks(data: object, _variables: Variables) -> Reading:
-    rows = [row for row in records(data, "checks") if "grace" in row]
+    rows = [row for row in records_in(data, "checks") if "grace" in row]
     remarks = [_(CHANNELS_DROPPED)] if any(row.get("channels") for row in rows) else []
-    # Without empty settings and switches that are off.
+    # Empty settings and switches that are off get no remark.
     rows = [{key: row[key] for key in row if row[key] not in ("", None, False)} for row in rows]
     return HEALTHCHECKS.reading(HEALTHCHECKS.drafts(rows, _check), remarks)
 
@@ -396,8 +400,8 @@ def _check(draft: Draft, entry: ImportEntry) -> None:
     slug = entry.text("slug")
     draft.name = draft.name or slug
     token = entry.text("uuid") or entry.text("ping_url").rstrip("/").rpartition("/")[2]
-    draft.heartbeat(token, entry.number("timeout"), entry.number("grace"))
-    draft.notes(entry.text("desc"))
+    draft.make_heartbeat(token, entry.number("timeout"), entry.number("grace"))
+    draft.set_notes(entry.text("desc"))
     # In healthchecks, a run that has started may take as long as the grace.
     if grace := draft.fields.get("grace"):
         draft.fields["max_run"] = grace
@@ -409,9 +413,9 @@ def _check(draft: Draft, entry: ImportEntry) -> None:
         draft.fields |= {"schedule": lines, "zone": entry.text("tz") or "UTC"}
     if slug:
         draft.fields["slug"] = slug
-    draft.tags(entry.text("tags").split())
+    draft.add_tags(entry.text("tags").split())
     draft.paused = entry.text("status") == "paused"
     if draft.paused and not entry.is_on("manual_resume"):
         draft.remark(STAYS_PAUSED)
     if entry.number("grace") is None:
-        draft.remark(N_("Grace becomes %(grace)s."), grace=span(DEFAULT_GRACE))
+        draft.remark(N_("Grace becomes %(grace)s."), grace=duration_text(DEFAULT_GRACE))

@@ -21,7 +21,7 @@ from app.imports.candidates import (
     no_kind,
     ping_url,
 )
-from app.imports.values import MIN_MILLISECONDS, number, seconds, shown, truth
+from app.imports.values import MIN_MILLISECONDS, cut_line, number, seconds, truth
 from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS
 
 MAX_CELL = 100_000
@@ -95,13 +95,13 @@ def read(text: str) -> Reading:
         sentence = N_("At most %(most)s lines are read at a time. Split the list.")
         raise NotReadable(sentence, most=f"{MAX_CANDIDATES:,}")
     rows = [(line_number, cells(line)) for line_number, line in lines]
-    foreign = sum(not any(map(_is_url, row)) for _line_number, row in rows)
-    if not rows or (foreign > MAX_LINES_WITHOUT_URL and 2 * foreign > len(rows)):
+    without_url = sum(not any(map(_is_url, row)) for _line_number, row in rows)
+    if not rows or (without_url > MAX_LINES_WITHOUT_URL and 2 * without_url > len(rows)):
         raise NotReadable(NO_LIST)
     return Reading(
         _("Lines"),
         [
-            _draft(_("Line %(position)s", position=line_number), row).candidate()
+            _draft(_("Line %(position)s", position=line_number), row).finish()
             for line_number, row in rows
         ],
     )
@@ -164,7 +164,7 @@ def _with_header(text: str, delimiter: str) -> Reading:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not empty, with the number of the line where each ends."""
+    """The rows that are not empty, each with the number of its last line."""
     reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, skipinitialspace=True)
     try:
         for row in reader:
@@ -179,7 +179,7 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _ignored_columns(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str, ...]:
     pairs = zip(names, columns, strict=True)
-    unknown = [shown(name) for name, column in pairs if not column and name.strip()]
+    unknown = [cut_line(name) for name, column in pairs if not column and name.strip()]
     if not unknown:
         return ()
     names, more = ", ".join(unknown[:8]), len(unknown) - 8
@@ -206,16 +206,15 @@ def _candidate_of_row(line_number: int, values: Mapping[str, str], too_long: boo
         draft.refuse(N_("The line has no URL."))
     _kind(draft, values)
     if "interval" in values:
-        span = seconds(values["interval"])
-        if span:
-            draft.interval(span)
+        if interval := seconds(values["interval"]):
+            draft.set_interval(interval)
         else:
             draft.fields["interval"] = values["interval"]
     if "timeout" in values:
         if (limit := number(values["timeout"])) is None:
             draft.fields["timeout"] = values["timeout"]
         else:
-            draft.timeout(limit / 1000 if limit >= MIN_MILLISECONDS else limit)
+            draft.set_timeout(limit / 1000 if limit >= MIN_MILLISECONDS else limit)
     for name in COPIED_COLUMNS:
         if name in values:
             draft.fields[name] = values[name]
@@ -233,7 +232,7 @@ def _candidate_of_row(line_number: int, values: Mapping[str, str], too_long: boo
         or values.get("status", "").lower() in ("paused", "disabled", "inactive")
     )
     _warn_of_certificate(draft)
-    return draft.candidate()
+    return draft.finish()
 
 
 def _kind(draft: Draft, values: Mapping[str, str]) -> None:
@@ -242,7 +241,7 @@ def _kind(draft: Draft, values: Mapping[str, str]) -> None:
     if raw == "status":  # of Better Stack
         draft.fields.setdefault("accepted_statuses", "200-299")
     if kind is None:
-        draft.refuse(no_kind(f'"{shown(raw)}"'))
+        draft.refuse(no_kind(f'"{cut_line(raw)}"'))
     elif kind == "port" and not draft.url.startswith("tcp://"):
         draft.url = host_and_port(draft.url, values.get("port", ""))
     elif kind == "tls" and not draft.url.startswith("tls://"):
@@ -262,7 +261,9 @@ def _kind(draft: Draft, values: Mapping[str, str]) -> None:
 
 
 def cells(line: str) -> list[str]:
-    """``[name, URL, tags, contact]`` of a line; a URL alone may be followed by its name."""
+    """``[name, URL, tags, contact]`` of a line. In a line with a URL and a space, a name
+    follows.
+    """
     line = line.strip()
     if is_named_url(line):
         name, _colon, url = line.partition(": ")
@@ -294,7 +295,7 @@ def _is_url(cell: str) -> bool:
 
 
 def _url_and_rest(row: list[str], line: str) -> list[str]:
-    """Split at commas with a space: a comma without one belongs to the query of the URL."""
+    """Split at commas with a space after them: another comma belongs to the query of the URL."""
     if len(row) == 1 or "?" not in row[0] or '"' in line or "\t" in line:
         return row
     return [cell.strip() for cell in line[line.index(row[0]) :].split(", ")]
@@ -316,13 +317,13 @@ def _draft(label: str, row: Sequence[str]) -> Draft:
 
 
 def _warn_of_certificate(draft: Draft) -> None:
-    """Set the warning of a certificate that a new monitor has: a list has no column for it."""
+    """Set the certificate warning to the default of a new monitor, unless a column has it."""
     if not _URL.match(draft.url) or draft.url.lower().startswith("https://"):
         draft.fields.setdefault("ssl_alert_days", str(DEFAULT_SSL_ALERT_DAYS))
 
 
 def _tags_and_contacts(draft: Draft, tags: str, contacts: str) -> None:
-    draft.tags(tags.replace(";", ",").split(","))
+    draft.add_tags(tags.replace(";", ",").split(","))
     for contact in contacts.replace(";", ",").split(","):
         if contact.strip():
-            draft.pair("alerts", CONTACT, contact.strip())
+            draft.add_pair("alerts", CONTACT, contact.strip())

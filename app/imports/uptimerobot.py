@@ -24,14 +24,14 @@ from app.imports.candidates import (
 from app.imports.channels import Tool, Variables
 from app.imports.values import (
     ImportEntry,
+    as_list,
+    cut_line,
+    duration_text,
     from_json,
-    listed,
     literal_pattern,
     mapping,
     number,
-    records,
-    shown,
-    span,
+    records_in,
     string,
 )
 from app.rules.slugs import is_token
@@ -41,7 +41,7 @@ KINDS = {
     "keyword": "keyword", "3": "ping", "ping": "ping", "4": "port", "port": "port",
     "5": "heartbeat", "heartbeat": "heartbeat", "dns": "dns",
 }  # fmt: skip
-# The ports of the services that a monitor may name instead.
+# The ports of the services that a monitor may name in place of a port.
 PORTS = {"1": 80, "2": 443, "3": 21, "4": 25, "5": 110, "6": 143}
 # The methods, as version 2 of the API numbers them.
 METHODS = {
@@ -83,7 +83,7 @@ TOOL = Tool(
 
 
 def recognizes(data: object) -> bool:
-    return any(map(_is_monitor, records(data, "monitors", "data")))
+    return any(map(_is_monitor, records_in(data, "monitors", "data")))
 
 
 def _is_monitor(record: Mapping[str, Any]) -> bool:
@@ -91,7 +91,7 @@ def _is_monitor(record: Mapping[str, Any]) -> bool:
 
 
 def read(data: object, _variables: Variables) -> Reading:
-    entries = [record for record in records(data, "monitors", "data") if _is_monitor(record)]
+    entries = [record for record in records_in(data, "monitors", "data") if _is_monitor(record)]
     notifications: dict[tuple[str, str], Notification] = {}
     drafts = TOOL.drafts(entries, partial(_monitor, notifications=notifications))
     return TOOL.reading(drafts, filter(None, [_missing(data, len(entries))]))
@@ -121,7 +121,7 @@ def _monitor(
     if kind == "heartbeat":
         token = draft.url.rstrip("/").rpartition("/")[2]
         interval, grace = entry.number("interval"), entry.number("gracePeriod")
-        draft.heartbeat(token if is_token(token) else "", interval, grace)
+        draft.make_heartbeat(token if is_token(token) else "", interval, grace)
         draft.remark(
             N_("Its job must call the ping URL: UptimeRobot's own address is not offered.")
         )
@@ -142,28 +142,28 @@ def _monitor(
             entry.text("keyword_case_type", "keywordCaseType"),
         )
     if kind != "heartbeat":
-        draft.interval(entry.number("interval"), entry.get("interval"))
-        draft.timeout(entry.number("timeout") or None)
+        draft.set_interval(entry.number("interval"), entry.get("interval"))
+        draft.set_timeout(entry.number("timeout") or None)
     if kind in ("http", "keyword"):
         _request(draft, entry)
     if entry.number("responseTimeThreshold") and kind != "heartbeat":
-        draft.slow_after(entry.number("responseTimeThreshold"))
+        draft.set_slow_after(entry.number("responseTimeThreshold"))
     # Version 2 has 0 for paused, version 3 the word.
     draft.paused = entry.text("status").lower() in ("0", "paused")
-    draft.tags(
+    draft.add_tags(
         string(mapping(tag).get("name")) or string(tag) for tag in entry.list("tags", "tagNames")
     )
     _contacts(draft, entry, notifications)
 
 
 def _records(draft: Draft, entry: ImportEntry) -> None:
-    """The record that a DNS monitor expects: ``{"dnsRecords": {"A": ["192.0.2.1"]}}``."""
+    """Set the record that a DNS monitor expects: ``{"dnsRecords": {"A": ["192.0.2.1"]}}``."""
     expected = mapping(entry.mapping("config").get("dnsRecords"))
-    types = [string(type_) for type_, values in expected.items() if listed(values)]
-    type_ = draft.first_of(N_("Record types"), types)
+    types = [string(type_) for type_, values in expected.items() if as_list(values)]
+    type_ = draft.keep_first(N_("Record types"), types)
     draft.url = dns_url(draft.url.partition("://")[2] or draft.url, type_)
-    values = [string(value) for value in listed(expected.get(type_)) if string(value)]
-    if value := draft.first_of(N_("Expected records"), values):
+    values = [string(value) for value in as_list(expected.get(type_)) if string(value)]
+    if value := draft.keep_first(N_("Expected records"), values):
         draft.set_text(value)
 
 
@@ -171,17 +171,17 @@ def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
     """Set the text to find. ``kind``: 1 or "exists" to alert while the text is there."""
     words = kind.lower().replace("_", " ").removeprefix("alert").strip()
     if words not in UNWANTED:
-        draft.refuse(N_('The keyword type "%(type)s" cannot be read.'), type=shown(kind))
+        draft.refuse(N_('The keyword type "%(type)s" cannot be read.'), type=cut_line(kind))
     unwanted = UNWANTED.get(words, False)
     if case.lower().replace(" ", "") in ("1", "caseinsensitive") and value:
         op = "not_matches" if unwanted else "matches"
-        draft.assertion("body", op, f"(?i){literal_pattern(value)}")
+        draft.add_assertion("body", op, f"(?i){literal_pattern(value)}")
     else:
         draft.set_text(value, unwanted=unwanted)
 
 
 def _request(draft: Draft, entry: ImportEntry) -> None:
-    draft.headers(entry.get("custom_http_headers", "customHttpHeaders"))
+    draft.set_headers(entry.get("custom_http_headers", "customHttpHeaders"))
     if method := entry.text("http_method", "httpMethodType"):
         draft.fields["request_method"] = METHODS.get(method, method.upper())
     kind = entry.text("postValueType", "post_type").lower()
@@ -189,31 +189,31 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
     if body := entry.get("post_value", "postValueData"):
         pairs = from_json(body) if kind in KEY_VALUE else None
         if isinstance(pairs, Mapping):
-            draft.body(urlencode({key: string(item) for key, item in pairs.items()}), FORM)
+            draft.set_body(urlencode({key: string(item) for key, item in pairs.items()}), FORM)
         else:
             text = string(body) or json.dumps(body, ensure_ascii=False)
-            draft.body(text, BODY_TYPES.get(content, ""))
+            draft.set_body(text, BODY_TYPES.get(content, ""))
     _login(draft, entry)
     if not _statuses(draft, entry):
         draft.refuse(NO_CODES)
     ssl = entry.mapping("ssl")
     ignores = entry.is_on("ignore_ssl_errors") or string(ssl.get("ignore_errors")) in ("1", "true")
-    draft.switch("verify_tls", on=not (ignores or entry.is_off("checkSSLErrors")))
-    draft.switch("follow_redirects", on=not entry.is_off("followRedirections"))
+    draft.set_switch("verify_tls", on=not (ignores or entry.is_off("checkSSLErrors")))
+    draft.set_switch("follow_redirects", on=not entry.is_off("followRedirections"))
     config = entry.mapping("config")
     if config.get("apiAssertions"):
         draft.refuse(N_("Wakeful cannot check the assertions of an API monitor."))
-    days = [day for item in listed(config.get("sslExpirationPeriodDays")) if (day := number(item))]
+    days = [day for item in as_list(config.get("sslExpirationPeriodDays")) if (day := number(item))]
     if entry.is_on("sslExpirationReminder"):
         if days:
-            draft.expiry("ssl_alert_days", N_("Certificate expiry"), max(days))
+            draft.set_expiry_days("ssl_alert_days", N_("Certificate expiry"), max(days))
         else:
-            draft.warn("ssl_alert_days", N_("Certificate warning"))
+            draft.set_warning("ssl_alert_days", N_("Certificate warning"))
     silenced = entry.get("disable_domain_expire_notifications")
     if silenced is None:
         silenced = ssl.get("disable_domain_expire_notifications")
     if entry.is_on("domainExpirationReminder") or number(silenced) == 0:
-        draft.warn_of_domain(draft.url)
+        draft.set_domain_warning(draft.url)
 
 
 def _login(draft: Draft, entry: ImportEntry) -> None:
@@ -222,7 +222,7 @@ def _login(draft: Draft, entry: ImportEntry) -> None:
     method = entry.text("http_auth_type", "authType")
     login = LOGINS.get(method.lower())
     if method.lower() == "bearer" and password:
-        draft.pair("request_headers", "Authorization", f"Bearer {password}")
+        draft.add_pair("request_headers", "Authorization", f"Bearer {password}")
     # Version 2 of the API has the method 2 (digest) also for a monitor without a login.
     elif login is None and (method != "2" or user):
         word = "digest" if method == "2" else method.lower()
@@ -230,15 +230,15 @@ def _login(draft: Draft, entry: ImportEntry) -> None:
             N_('Wakeful has no "%(method)s" authentication, only Basic and headers.'), method=word
         )
     elif login and (user or method.lower() not in ("", "1")):
-        draft.basic(user, password)
+        draft.set_basic(user, password)
 
 
 def _statuses(draft: Draft, entry: ImportEntry) -> bool:
     """Set the accepted codes from ``["2xx", "404"]``, or from ``404:0_200:1`` of version 2, which
-    adds (1) or removes (0) codes. Return whether there are any, and all could be read.
+    adds (1) or removes (0) codes. Returns False if a code cannot be read or none is left.
     """
     codes = entry.get("successHttpResponseCodes")
-    draft.statuses(listed(codes) or string(codes).split(","))
+    draft.set_statuses(as_list(codes) or string(codes).split(","))
     changes = entry.get("custom_http_statuses")
     if not changes:
         return True
@@ -248,7 +248,7 @@ def _statuses(draft: Draft, entry: ImportEntry) -> bool:
         if not (code.isascii() and code.isdigit() and len(code) == 3 and up in ("0", "1")):
             return False
         (accepted.add if up == "1" else accepted.discard)(int(code))
-    draft.codes(accepted)
+    draft.set_codes(accepted)
     return bool(accepted)
 
 
@@ -264,16 +264,16 @@ def _contacts(
             notifications[kind, value or id] = _notification(kind, value, id)
         draft.notify(notifications[kind, value or id])
         if threshold := number(contact.get("threshold")):
-            minutes = span(60 * threshold)
+            minutes = duration_text(60 * threshold)
             draft.remark(N_("The delay of %(delay)s before an alert is dropped."), delay=minutes)
         if recurrence := number(contact.get("recurrence")):
-            draft.remind_after(recurrence)
+            draft.set_reminder(recurrence)
 
 
 def _notification(kind: str, value: str, id: str) -> Notification:
     if not value:
         return channels.missing(id)
     settings = dict.fromkeys(channels.keys("uptimerobot", kind), value)
-    # Without a name it does not become a contact: the name would be the address.
+    # Without a name: a contact would be named after the address.
     notification = channels.notification("uptimerobot", kind, settings, id)
     return Notification("", notification.channels, notification.remarks)

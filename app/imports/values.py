@@ -17,9 +17,8 @@ MAX_SHOWN = 60  # characters of a file's text within a sentence
 
 
 class ImportEntry:
-    """A record of a file. It notes which keys were read, so that a remark can name the settings
-    that were not (``unread``). A value may have several names; the first that the record has
-    counts.
+    """A record of a file. It notes which keys were read, so that a remark can name the others
+    (``unread``). A setting may have several names: the first name that the record has counts.
     """
 
     def __init__(self, record: object) -> None:
@@ -43,12 +42,12 @@ class ImportEntry:
         return truth(self.get(*names))
 
     def is_off(self, *names: str) -> bool:
-        """Whether the switch is in the record and off."""
+        """Whether the record has the switch, and it is off."""
         value = self.get(*names)
         return value is not None and not truth(value)
 
     def list(self, *names: str) -> Sequence[Any]:
-        return listed(self.get(*names))
+        return as_list(self.get(*names))
 
     def mapping(self, *names: str) -> Mapping[str, Any]:
         return mapping(self.get(*names))
@@ -67,18 +66,21 @@ def has_content(value: object) -> bool:
     return string(value).strip().lower() not in ("", "0", "false", "none", "null", "[]", "{}")
 
 
-def records(data: object, *keys: str) -> list[Mapping[str, Any]]:
+def records_in(data: object, *keys: str) -> list[Mapping[str, Any]]:
     """The records in the content of a JSON file. It may be a list of records, an object that has
     them under one of ``keys`` or by their ids, or a list of such objects (the pages of an API).
     """
     if isinstance(data, list):
         return [
-            record for page in data if isinstance(page, Mapping) for record in records(page, *keys)
+            record
+            for page in data
+            if isinstance(page, Mapping)
+            for record in records_in(page, *keys)
         ]
     whole = mapping(data)
     for key in keys:
         if isinstance(whole.get(key), Mapping | list):
-            return records(whole[key], *(name for name in keys if name != key))
+            return records_in(whole[key], *(name for name in keys if name != key))
     by_id = [record for record in whole.values() if isinstance(record, Mapping)]
     if by_id and len(by_id) == len(whole):
         return by_id
@@ -86,8 +88,8 @@ def records(data: object, *keys: str) -> list[Mapping[str, Any]]:
 
 
 def header_rows(value: object) -> list[tuple[str, str]] | None:
-    """The headers of ``{"X-A": "b"}``, ``[{"name": "X-A", "value": "b"}]`` or ``["X-A: b"]``, or of
-    the same as a JSON text; None for anything else.
+    """The headers in ``{"X-A": "b"}``, ``[{"name": "X-A", "value": "b"}]`` or ``["X-A: b"]``, also
+    as a JSON text; None for any other value.
     """
     value = from_json(value)
     if not has_content(value):
@@ -95,7 +97,7 @@ def header_rows(value: object) -> list[tuple[str, str]] | None:
     rows: list[tuple[object, object]] = []
     if isinstance(value, Mapping):
         rows += value.items()
-    for item in listed(value):
+    for item in as_list(value):
         if isinstance(item, Mapping):
             rows.append((item.get("name"), item.get("value")))
         else:
@@ -107,7 +109,7 @@ def header_rows(value: object) -> list[tuple[str, str]] | None:
 
 
 def from_json(value: Any) -> Any:
-    """The content of a JSON text; any other value as it is."""
+    """The content of a JSON text; any other value unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -116,8 +118,8 @@ def from_json(value: Any) -> Any:
         return value
 
 
-def shown(text: str) -> str:
-    """A file's text within a sentence: on one line, and cut if it is long."""
+def cut_line(text: str) -> str:
+    """A file's text for a sentence: on one line, and cut if it is long."""
     return one_line(text, MAX_SHOWN)
 
 
@@ -135,7 +137,7 @@ def string(value: object) -> str:
 
 
 def number(value: object) -> float | None:
-    """A number, also written as text; None for anything else."""
+    """A number, which may be written as text; None for any other value."""
     text = string(value).strip() if not isinstance(value, bool) else ""
     if not text or len(text) > 20:
         return None
@@ -152,29 +154,31 @@ def truth(value: object) -> bool:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
+    """``value`` if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
-def listed(value: object) -> Sequence[Any]:
+def as_list(value: object) -> Sequence[Any]:
+    """``value`` if it is a list, else an empty one."""
     return value if isinstance(value, list | tuple) else ()
 
 
 def seconds(value: object, units: Mapping[str, float] = UNIT_SECONDS) -> float | None:
-    """Seconds of a number, or of a duration such as ``5m``, ``1h30m`` and ``5 min``."""
+    """The seconds of a number, or of a duration such as ``5m``, ``1h30m`` and ``5 min``."""
     plain_number = number(value)
     return plain_number if plain_number is not None else duration_seconds(string(value), units)
 
 
-def plain(value: float) -> str:
+def number_text(value: float) -> str:
     return f"{value:g}"
 
 
-def span(value: float) -> str:
+def duration_text(value: float) -> str:
     """``20 s``, ``5 min``, ``1 h`` or ``2 d``."""
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if value >= size and value % size == 0:
-            return f"{plain(value / size)} {unit}"
-    return f"{plain(value)} s"
+            return f"{number_text(value / size)} {unit}"
+    return f"{number_text(value)} s"
 
 
 # --- Patterns -------------------------------------------------------------------------------------
@@ -190,8 +194,8 @@ _MAX_PATH = 1_000  # characters
 
 
 def json_path(dotted: str, *, hyphens: bool = True) -> str | None:
-    """``$.data[0].name`` for ``data[0].name``; None if the path has more than names and indices.
-    ``hyphens``: whether a hyphen is part of a name. In JSONata it is a minus sign.
+    """``$.data[0].name`` for ``data[0].name``; None for a path that has more than names and
+    indices. ``hyphens``: whether a hyphen is part of a name; in JSONata it is a minus sign.
     """
     path = dotted.strip()
     if len(path) > _MAX_PATH:
@@ -224,7 +228,7 @@ def literal_pattern(text: str) -> str:
 
 
 def glob_pattern(pattern: str) -> str:
-    """A pattern that matches what a shell pattern with ``*`` and ``?`` matches."""
+    """The pattern that is equivalent to a shell pattern with ``*`` and ``?``."""
     parts = (
         ".*" if part == "*" else "." if part == "?" else literal_pattern(part)
         for part in re.split(r"([*?])", pattern)

@@ -15,7 +15,7 @@ import yaml
 
 from app.i18n import N_, _
 from app.imports.candidates import NotReadable
-from app.imports.values import shown
+from app.imports.values import cut_line
 from app.rules.text import NESTED, TOO_LARGE
 
 # The loader of libyaml if the wheel has it; the slow one in Python reads the same.
@@ -41,7 +41,7 @@ def _measure(text: str) -> None:
 
 
 class Parser:
-    """Reads a text, and YAML texts within it. The limits count over all of them."""
+    """Reads a text, and YAML texts within it. The limits are for all texts together."""
 
     def __init__(self) -> None:
         self.values = self.characters = 0
@@ -61,8 +61,8 @@ class Parser:
         return [self.value(root, 0) for root in roots if root is not None]
 
     def value(self, node: Any, depth: int) -> Any:
-        """The value of ``node``, with aliases expanded. An alias of a node around it fails the
-        limit of depth.
+        """The value of ``node``, with aliases expanded. An alias of a node that contains it exceeds
+        the limit of depth.
         """
         self.values += 1 + (len(node.value) // 64 if isinstance(node, yaml.ScalarNode) else 0)
         if self.values > MAX_VALUES:
@@ -90,7 +90,7 @@ class Parser:
                             merged.setdefault(name, item)
             elif key.value in fields:  # YAML does not say which of the two counts
                 sentence, line = N_('The YAML has "%(name)s" twice.'), key.start_mark.line + 1
-                raise NotReadable(sentence, line=line, name=shown(key.value))
+                raise NotReadable(sentence, line=line, name=cut_line(key.value))
             else:
                 fields[key.value] = value
         return merged | fields
@@ -109,7 +109,9 @@ NOT_READ = "${...}"  # the name of a variable that is written in any other way
 
 
 class Unfilled(str):
-    """A text of the file in which variables have no value. ``names``: of these variables."""
+    """A text of the file in which variables have no value. ``names``: the names of these
+    variables.
+    """
 
     __slots__ = ("names",)
     names: tuple[str, ...]
@@ -176,5 +178,5 @@ def missing_variable(what: str, value: Any) -> str:
         "%(what)s needs the environment variable %(name)s, which is not in the file. Give it with"
         " wakeful import FILE --env VARIABLES.",
         what=what,
-        name=shown(name),
+        name=cut_line(name),
     )

@@ -98,7 +98,7 @@ def test_of_merged_mappings_the_first_counts():
 def test_a_row_is_kept_once():
     draft = Draft("Line 1", "a")
     for value in ("one", "two", "one"):
-        draft.pair("alerts", "contact", value)
+        draft.add_pair("alerts", "contact", value)
     assert [alert.value for alert in draft.fields["alerts"]] == ["one", "two"]
 
 
