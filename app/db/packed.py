@@ -3,11 +3,10 @@
 A result takes 41 bytes as a single row (PostgreSQL: 165), and some 8 packed. ``pack_old``, which
 housekeeping calls, packs the hours of a monitor that are summed and older than ``SINGLE_MS``. A
 result that arrives later is a single row until it is packed too. Code that reads results of any age
-uses ``rows``, ``with_packed`` and ``first_at``; lists use ``app/db/listed.py``. Code that reads the
-last day needs only the rows of ``results``: the newest result of a monitor or a place (``latest``,
-``by_place``), results that still count, and the usual figures before a failure.
+uses ``rows``, ``with_packed`` and ``first_at``; lists use ``app/db/listed.py``. Results of the last
+day are never packed, so code that needs no older ones reads the table ``results`` alone.
 
-Needs an application context.
+All functions that read or write the database need an application context.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from app.stats.tally import HOUR_MS
 
 log = Lasting(logging.getLogger(__name__))
 
-# How long a result stays a single row: longer than a day, which charts and evidence read, and which
-# late results of agents may take.
+# How long a result stays a single row: longer than a day, because charts and evidence read a day,
+# and results of agents may arrive a day late.
 SINGLE_MS = 26 * HOUR_MS
 # A transaction of this size takes some 50 ms, so that the recorder does not wait for long.
 MONITORS_AT_ONCE, HOURS_AT_ONCE = 20, 6
@@ -55,10 +54,10 @@ _STATES: Any = MonitorStateRow.__table__
 # --- One hour as bytes
 #
 # A line of JSON and the numbers of the columns, deflated. The line has the number of results, the
-# causes, the first time within the hour, and a spec for each column. The spec is the value, if all
-# are equal; otherwise the smallest value, the bytes for each number, and whether 0 stands for None.
-# The numbers are the differences from the smallest value: first the low bytes of all, then the next
-# bytes, because high bytes repeat. Times are the differences from the previous time.
+# causes, the first time within the hour, and the format of each column: its value, if all are
+# equal; otherwise a list of the smallest value, the bytes for each number, and 1 if 0 stands for
+# None. The numbers are the differences from the smallest value: first the low bytes of all, then
+# the next bytes, because high bytes repeat. Times are the differences from the previous time.
 
 _USUAL = b"[60,[],1823456,[59990,1],0,0,120,200,0,[0,1],[20,1],[30,1],[100,2],[0,1],1,null,null]\n"
 
@@ -70,7 +69,7 @@ def pack(results: Sequence[Row]) -> bytes:
     texts = sorted({cause for cause in causes if cause is not None})
     columns |= {
         "at": [later - earlier for earlier, later in pairwise(times)],
-        # Usually 0, because the phases add up to the whole time
+        # Usually 0, because the phases add up to the response time
         "response_time": [
             None if total is None else total - spent
             for total, spent in zip(columns["response_time"], _spent(columns), strict=True)
@@ -85,7 +84,7 @@ def pack(results: Sequence[Row]) -> bytes:
 
 
 def unpack(packed: bytes, hour: int, names: Sequence[str]) -> list[Sequence[Any]]:
-    """The columns ``names`` of an hour. Raises any exception if the value is damaged."""
+    """The columns ``names`` of an hour. A damaged value raises an exception of any class."""
     data = zlib.decompressobj(-15, zdict=_USUAL).decompress(packed)
     line, _newline, body = data.partition(b"\n")
     count, texts, first, *specs = json.loads(line)
@@ -195,8 +194,8 @@ def row_key(row: Row) -> Row:
 
 
 def with_packed(singles: Sequence[Row], packed: Iterable[Row]) -> Sequence[Row]:
-    """Results of both kinds, each once, in the order of KEY. Read the single ones first: a result
-    that is packed between the two reads is then read twice, and not missed.
+    """Single and packed results, each once, in the order of KEY. The single ones must be read
+    first: a result that is packed between the two reads is then read twice, and not missed.
     """
     by_key = {row_key(row): row for row in packed}
     if not by_key:
@@ -207,19 +206,19 @@ def with_packed(singles: Sequence[Row], packed: Iterable[Row]) -> Sequence[Row]:
 
 def first_at(monitor_id: int, since: int = 0) -> int | None:
     """The time (ms) of a monitor's first stored result from ``since`` on."""
-    single = db.session.scalar(
+    first_single = db.session.scalar(
         select(func.min(ResultRow.at)).where(
             ResultRow.monitor_id == monitor_id, ResultRow.at >= since
         )
     )
-    whole = db.session.scalar(
+    first_hour = db.session.scalar(
         select(func.min(PackedHourRow.hour)).where(
             PackedHourRow.monitor_id == monitor_id, PackedHourRow.hour >= -(-since // HOUR_MS)
         )
     )
-    end = (since // HOUR_MS if whole is None else whole) * HOUR_MS + HOUR_MS
+    end = (since // HOUR_MS if first_hour is None else first_hour) * HOUR_MS + HOUR_MS
     packed = (row[1] for row in rows([monitor_id], since, end, ()))
-    return min((at for at in (single, next(packed, None)) if at is not None), default=None)
+    return min((at for at in (first_single, next(packed, None)) if at is not None), default=None)
 
 
 # --- Packing
@@ -227,7 +226,7 @@ def first_at(monitor_id: int, since: int = 0) -> int | None:
 _FIRST = (
     select(func.min(_RESULTS.c.at)).where(_RESULTS.c.monitor_id == _STATES.c.monitor_id)
 ).scalar_subquery()
-# The end of the hours that are old enough: by ``now``, and by the time until which they are summed.
+# Hours that end by this time are old enough: it depends on ``now`` and on the summed time.
 _SUMMED = type_coerce(_STATES.c.rolled_until, BigInteger)
 _NOW: Any = bindparam("now", type_=BigInteger)
 _UNTIL = case((_SUMMED > _NOW, _NOW), else_=_SUMMED) // HOUR_MS * HOUR_MS - SINGLE_MS
@@ -248,24 +247,24 @@ _TAKE = (
 
 
 def pack_old(now: datetime, seconds: float) -> int:
-    """Pack hours that are old enough, for ``seconds``. Returns how many results were packed. After
-    a kill, each result is either single or packed, because one transaction does both steps.
+    """Pack hours that are old enough, for about ``seconds``. Returns how many results were packed.
+    One transaction packs and deletes them, so that after a kill each is either single or packed.
     """
-    ends, packed, more = time.monotonic() + seconds, 0, 1
-    while more:
-        more = 0
+    ends, packed, in_round = time.monotonic() + seconds, 0, 1
+    while in_round:
+        in_round = 0
         ids = db.session.scalars(_BEHIND, {"now": to_ms(now)}).all()
         for part in pieces(ids, MONITORS_AT_ONCE):
-            more += _pack_some(part, to_ms(now))
+            in_round += _pack_some(part, to_ms(now))
             if time.monotonic() > ends:
-                return packed + more
-        packed += more
+                return packed + in_round
+        packed += in_round
     return packed
 
 
 def _pack_some(ids: Sequence[int], now: int) -> int:
     with writing() as session:
-        lock_states(session, ids)  # others that write late results, or pack these hours, wait
+        lock_states(session, ids)  # processes that write late results or pack these hours wait
         results: list[Row] = []
         some = _BEHIND.where(_STATES.c.monitor_id.in_(ids))
         for id, first, until in session.execute(some, {"now": now}).all():

@@ -1,7 +1,7 @@
 """The canaries of this place, and which of them have ever accepted a connection (decision 10).
 
-This is stored in the database and cached in memory: when the network of this machine fails, the
-database may be out of reach too.
+The accepting ones are stored in the database, and cached in memory: when the network of this
+machine fails, the database may be out of reach too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class Canaries:
         return canary.network_works(self.named, self._accepted, dns_servers=self._dns_servers)
 
     def recall(self) -> None:
-        """Read which canaries have accepted before; without that, a refusal counts as an answer."""
+        """Read which canaries have accepted before. Of those, a refusal is a failure; of any other,
+        it counts as an answer.
+        """
         try:
             self._keep(setting(canary.MEMORY))
         except Exception:

@@ -1,11 +1,11 @@
 """The checker's loop: gives due checks to a carrier and records their outcomes.
 
 One thread uses the database, one (the prober's) uses the network, and housekeeping has separate
-threads. The schedule is computed from the database and cached in memory (``plan``) for the shards
-that this checker owns (``shards``); the change feed updates it (``changes``). A crash loses the
-running checks, which the next owner of the shards makes again, and the results of good checks that
-wait to be written (``recorder/steady``). "What a restart may lose" in docs/operate.md has the whole
-list.
+threads. The schedule of the shards that this checker owns (``shards``) is computed from the
+database and cached in memory (``plan``); the change feed updates it (``changes``). A crash loses
+the running checks, which the next owner of the shards makes again, and the results of good checks
+that wait to be written (``recorder/steady``). "What a restart may lose" in docs/operate.md has the
+whole list.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from app.engine.housekeeping import Housekeeper
 from app.engine.outcomes import OutcomeRecorder
 from app.engine.plan import Job, Plan
 from app.engine.schedule import Claim, Standing
-from app.engine.shards import LOOK_SECONDS, Shards, Unread, make_name
+from app.engine.shards import LOOK_SECONDS, Shards, UnreadShards, make_name
 from app.errors import Conflict
 from app.i18n import N_, _
 from app.records import Carrier, Notice
@@ -53,11 +53,11 @@ from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
-PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
+PACE_SECONDS = 10.0  # how often the pace is adapted to the schedule
 POLICY_SECONDS = 5.0
 REPORT_SECONDS = 3.0  # how often the reports of probers on a queue are stored
 RETRY_SECONDS = 1.0  # between two attempts to use a database that failed
-TRY_SECONDS = 1.0  # how long such an attempt may take: checks wait meanwhile
+TRY_SECONDS = 1.0  # time limit of such an attempt, because checks wait for it
 CHORES_SECONDS = 1.0  # how long a stop waits for a running chore
 
 # The setting that the dashboard shows as a notice. Its value is the time when the network failed.
@@ -69,7 +69,7 @@ def _now() -> datetime:
 
 
 def _standing(assigned: assignments.Assigned) -> Standing:
-    """The standing of a stored assignment, with the results that were recorded since."""
+    """The standing of a stored assignment, updated by the results that were recorded since."""
     checked_at = latest.later(assigned.checked_at, assigned.newest)
     scheduled_at = schedule.done_until(
         assigned.spec.monitor_id or 0, assigned.interval, assigned.scheduled_at, checked_at
@@ -86,8 +86,8 @@ CHECKED_BY = {
 
 class OtherCarrier(Conflict):
     """The place of this checker has another carrier, which a person or its first checker chose. Two
-    checkers with different carriers would share the monitors, and the page of the place would show
-    one carrier. The text names the carrier and what to do.
+    checkers with different carriers would share the monitors, but the page of the place shows one
+    carrier. The text names the carrier and what to do.
     """
 
 
@@ -119,10 +119,11 @@ def in_process(settings: Settings, policies: Policies) -> CheckCarrier:
 
 
 class Checker:
-    """Runs until it is stopped. ``paced`` False starts all due checks at once (tests).
+    """Checks the monitors of its shards until it is stopped. Without ``paced``, all due checks
+    start at once (in tests).
 
-    ``carrier`` makes the carrier of the checks; ``remote``: the network of the probers, if another
-    process makes the checks.
+    ``carrier`` returns the carrier of the checks. ``remote``: the network of the probers, if other
+    processes make the checks.
     """
 
     def __init__(
@@ -149,11 +150,11 @@ class Checker:
         self.checks = PlannedLoop(works or ask, self._plan, _now, remote=remote)
         self._outcomes = OutcomeRecorder(settings.location, self._on_result)
         self._outdated: set[int] = set()  # monitors that the plan must reload
-        self._away = False  # whether the database could not be used
+        self._database_down = False  # whether the database could not be used at the last turn
         self._woken = threading.Event()  # another process has noted a change
-        # Whether a process that notes a change wakes this checker
+        # Whether processes that note a change can wake this checker
         self._is_woken: Callable[[], bool] = lambda: False
-        self._unread = Unread()
+        self._unread = UnreadShards()
         self._own_carrier = Carrier.LOCAL if remote is None else Carrier.QUEUE
         self._paused_until = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
@@ -161,12 +162,12 @@ class Checker:
         self._bucket = schedule.Bucket(schedule.MINIMUM_PACE, time.monotonic())
 
     def run(self, stop: threading.Event) -> None:
-        """Check until ``stop`` is set, then finish or abandon the running checks, within 10 s.
-        Raises OtherCarrier.
+        """Check until ``stop`` is set. Then wait for the running checks, record their outcomes and
+        release the shards, in 10 s altogether. Raises OtherCarrier.
         """
         with self.app.app_context():
             was_down = False
-            with suppress(SQLAlchemyError):  # without a database, ``_look_at_shards`` refuses
+            with suppress(SQLAlchemyError):  # ``_look_at_shards`` joins later, with a database
                 join(self.settings.location, self._own_carrier, _now())
                 was_down = is_notice_set(NOTICE_NETWORK)
             to = "" if self._remote is None else ": batches for probers go to the queue"
@@ -195,19 +196,19 @@ class Checker:
     # --- one turn
 
     def _try_turn(self, stop: threading.Event) -> None:
-        """Take a turn; while the database cannot be used, the part that does not need it."""
+        """Take a turn. While the database cannot be used, take the part of it that needs none."""
         try:
-            if self._away:
-                self._run_without_database(stop)
-            if not self._away or self._database_answers():
+            if self._database_down:
+                self._turn_without_database(stop)
+            if not self._database_down or self._database_answers():
                 self._turn()
-                self._away = False
+                self._database_down = False
         except OtherCarrier:
             raise
         except Exception as fault:
             tell(log, "Results of checks could not be stored. Trying again.", fault)
-            self._away = passes(fault)
-            if not self._away:
+            self._database_down = passes(fault)
+            if not self._database_down:
                 stop.wait(RETRY_SECONDS)
 
     def _turn(self) -> None:
@@ -233,8 +234,8 @@ class Checker:
                     self._network_changed()
                 self._outcomes.record()
 
-    def _run_without_database(self, stop: threading.Event) -> None:
-        """Without the database, start checks and keep their results, for RETRY_SECONDS."""
+    def _turn_without_database(self, stop: threading.Event) -> None:
+        """Start checks and keep their results for RETRY_SECONDS, without the database."""
         until = time.monotonic() + RETRY_SECONDS
         while (now := time.monotonic()) < until and not stop.is_set():
             self._notice_step()
@@ -242,8 +243,8 @@ class Checker:
             self._outcomes.take(self.checks.collect(min(self._start_at, until) - now))
 
     def _database_answers(self) -> bool:
-        """Whether the database can be written. It has less time to answer than in a turn, because
-        checks wait for it.
+        """Whether the database can be written. It must answer sooner than in a turn, because checks
+        wait for it.
         """
         try:
             with self.app.app_context(), patience(TRY_SECONDS):
@@ -287,24 +288,24 @@ class Checker:
             self._report(self._remote.reports(), now)
 
     def _read_shards(self) -> None:
-        """Read a piece of the assignments of shards that are not read yet. If the database fails
-        here, the next turn does it.
+        """Read the next piece of the assignments that are not read yet. If the database fails, the
+        next turn reads the piece again.
         """
         self._unread.keep(self._shards.tokens)
         piece = self._unread.next()
         if piece is None:
             return
         self._outcomes.before_reading()
-        assigned = assignments.piece(self._shards.place, piece.shards, piece.after)
-        if not piece.after:
+        assigned = assignments.piece(self._shards.place, piece.shards, piece.after_id)
+        if not piece.after_id:
             self._plan.drop_shards(piece.shards)
         self._plan_all(assigned)
         self._unread.done(piece, assignments.last_of(assigned))
         self._pace_at = float("-inf")
 
     def _report(self, reports: Sequence[ProberReport], now: float) -> None:
-        """Store the reports of the probers. The number of their checks is in the sign of life of
-        this checker, which got the outcomes.
+        """Store the reports of the probers. The number of checks a minute is stored in this
+        checker's sign of life, because it gets the outcomes.
         """
         at = _now()
         with writing():
@@ -328,7 +329,8 @@ class Checker:
         waiting: set[int] = set()
         if ours:
             self._outcomes.before_reading()
-            # Monitors with unrecorded outcomes are reloaded later. Until then no check starts.
+            # Monitors with unrecorded outcomes are reloaded later. Until then none of their checks
+            # starts.
             waiting = ours & self._outcomes.unrecorded()
             assigned = assignments.of_monitors(self._shards.place, ours - waiting)
             self._plan.drop(
@@ -353,7 +355,7 @@ class Checker:
 
     @property
     def _start_at(self) -> float:
-        """When checks are to be started next (monotonic)."""
+        """When the next checks are to be started (monotonic)."""
         seconds = self.checks.until_due()
         return (
             float("inf") if seconds is None else max(self._paused_until, time.monotonic() + seconds)
@@ -381,11 +383,11 @@ class Checker:
             self._feed_at = float("-inf")
 
     def _network_changed(self) -> None:
-        """Set the notice, or remove it and repeat the checks that failed because of the network of
-        this machine.
+        """Set or remove the notice. When the network is back, the checks that failed because of it
+        are repeated.
         """
         down, now = self.checks.network.down, _now()
-        if self._remote is None:  # the notice is about the network of this instance
+        if self._remote is None:  # the notice is about the network of this machine
             store_setting(NOTICE_NETWORK, iso(now) if down else None, now)
         self.checks.follow_network()
         if down:

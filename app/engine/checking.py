@@ -1,7 +1,7 @@
 """The loop of every process that makes checks: checker, agent, and prober of a queue.
 
 It starts due checks, collects their outcomes, holds back failures that its own network may have
-caused, counts checks, and passes the final outcomes on. The caller decides which checks are due and
+caused, counts checks, and returns the final outcomes. The caller decides which checks are due and
 what happens to an outcome.
 """
 
@@ -26,7 +26,7 @@ from app.records import CheckSpec, Outcome, Verdict
 
 AT_ONCE = 200  # checks started before outcomes are collected, and outcomes that are taken at once
 GATHER_SECONDS = 0.05  # how long an outcome that wakes the loop waits for others
-PATIENT_SECONDS = 1.0  # how long a good outcome that nobody waits for may wait for the next turn
+PATIENT_SECONDS = 1.0  # a good outcome that nobody waits for may wait so long for the next turn
 MIN_PAUSE_SECONDS = 0.1  # between two rounds of starts
 NETWORK_SECONDS = 0.5  # between two looks at failures that wait for a sign of the network
 STEP_SECONDS = 1.0  # a larger difference means that a clock was set
@@ -60,8 +60,9 @@ def own_canaries(settings: Settings) -> Callable[[], bool] | None:
 
 
 class CheckLoop:
-    """``works`` asks the canaries of this process; ``remote`` takes its place if probers make
-    the checks. ``gather``: how many seconds an outcome waits for others.
+    """Starts checks and collects their outcomes. ``works`` asks the canaries of this process;
+    ``remote`` is the network of the probers, if these make the checks. ``gather``: how many seconds
+    an outcome waits for others.
     """
 
     carrier: CheckCarrier  # makes the checks; set after a fork, before the loop runs
@@ -87,8 +88,8 @@ class CheckLoop:
         take: Callable[[list[Finished]], object],
         stop: threading.Event,
     ) -> None:
-        """Call ``turn`` until ``stop`` is set; then wait up to STOP_SECONDS for running checks, and
-        pass their outcomes to ``take``.
+        """Call ``turn`` until ``stop`` is set or it raises. Then wait up to STOP_SECONDS for
+        running checks, and pass their outcomes to ``take``.
         """
         try:
             while not stop.is_set():
@@ -117,9 +118,9 @@ class CheckLoop:
         self._woken.set()
 
     def collect(self, wait: float) -> list[Finished]:
-        """Wait up to ``wait`` seconds for an outcome that ends the wait, then a moment for more.
-        Returns the outcomes that are final: new ones, and those that waited to know whether the
-        network of this process works.
+        """Wait up to ``wait`` seconds for an outcome that ends the wait, then ``gather`` seconds
+        for more. Returns the final outcomes: new ones, and those that were held back until it was
+        known whether the network of this process works.
         """
         wait = max(0.0, min(wait, NETWORK_SECONDS) if self.network.waits else wait)
         # Set before the outcomes are counted: later outcomes wake this thread.
@@ -138,7 +139,7 @@ class CheckLoop:
 
 
 class PlannedLoop(CheckLoop):
-    """The loop of a process with a schedule: ``plan``, by the time of ``clock``."""
+    """The loop of a process with a schedule, ``plan``, whose time is that of ``clock``."""
 
     def __init__(
         self,
@@ -150,8 +151,8 @@ class PlannedLoop(CheckLoop):
     ) -> None:
         super().__init__(works, remote=remote)
         self._plan, self._clock = plan, clock
-        self._ahead = self._clock_ahead()  # changes when the clock is set
-        self._was_down = False  # whether the network was down when the plan was last notified
+        self._ahead = self._clock_ahead()  # at the last turn
+        self._was_down = False  # whether the plan knows that the network is down
         self._counts: deque[tuple[float, int]] = deque()  # of checks, by time (monotonic)
 
     def start_due(self, limit: int = AT_ONCE, without: Collection[int] = ()) -> list[Job]:
@@ -169,7 +170,7 @@ class PlannedLoop(CheckLoop):
         return None if due is None else (due - self._clock()).total_seconds()
 
     def notice_step(self) -> float:
-        """Rearrange the plan if the clock was set; returns by how many seconds, or 0."""
+        """Rearrange the plan if the clock was set. Returns by how many seconds it was set, or 0."""
         ahead = self._clock_ahead()
         step = ahead - self._ahead
         if abs(step) <= STEP_SECONDS:
@@ -179,6 +180,7 @@ class PlannedLoop(CheckLoop):
         return step
 
     def _clock_ahead(self) -> float:
+        """By how many seconds the clock is ahead of the monotonic one: constant until it is set."""
         return self._clock().timestamp() - time.monotonic()
 
     @property

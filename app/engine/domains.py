@@ -1,7 +1,7 @@
 """Domain expiry: find the domain of each URL, ask when it expires, and alert (decision 3).
 
-Each function needs an application context. A registry is asked at most once a day for each domain,
-however many monitors share it and however many checkers run.
+A registry is asked at most once a day for each domain, however many monitors share it and however
+many checkers run. All functions need an application context.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from app.rules.clocks import believable
 from app.rules.time import days_left
 
 ASK_EVERY = timedelta(days=1)
-# RDAP gives a time, WHOIS often only a date in the registry's zone. A renewal moves it much more.
+# RDAP gives a time, WHOIS often only a date in the registry's zone. Both are the same expiry; a
+# renewal moves it by much more.
 SAME_DATE = timedelta(days=1)
 NAMED_AT_ONCE = 500
-_MAX_LEAD = timedelta(days=max(ALERT_DAYS) + 1)  # no alert is sent earlier before the expiry
+_MAX_LEAD = timedelta(days=max(ALERT_DAYS) + 1)  # no alert comes so long before the expiry
 
 NO_DOMAIN = ""  # in MonitorStateRow.domain: this URL has no domain that could expire
 
@@ -119,8 +120,8 @@ def alert_expiring(now: datetime) -> int:
 
 
 def _due(session: AnySession, now: datetime) -> list[tuple[Alert, str]]:
-    """The alerts about the expiry of a domain that are due now, each with all dates that people
-    were alerted to, its own included.
+    """The alerts about the expiry of a domain that are due now, each with the new value of
+    ``alerted_domain_dates``: all dates that people were alerted to.
     """
     state = MonitorStateRow
     rows = session.execute(
@@ -145,7 +146,7 @@ def _due(session: AnySession, now: datetime) -> list[tuple[Alert, str]]:
         if _is_alerted(alerted, expires):
             continue
         if windows.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
-            continue  # the alert is sent later, when neither applies any more
+            continue  # the alert is sent when neither applies any more
         facts = {"expires_at": expires, "days_left": days, "domain": domain}
         alert = Alert(Event.DOMAIN_EXPIRING, monitor, extra=facts)
         due.append((alert, with_mark(alerted, f"{expires:%Y-%m-%d}")))
@@ -153,6 +154,8 @@ def _due(session: AnySession, now: datetime) -> list[tuple[Alert, str]]:
 
 
 def _is_alerted(alerted: str | None, expires: datetime) -> bool:
-    """Whether people were notified of this date, or of one beside it, which is the same expiry."""
+    """Whether people were alerted to this date, or to the day before or after it, which is the same
+    expiry.
+    """
     dates = (expires - SAME_DATE, expires, expires + SAME_DATE)
     return any(f"{date:%Y-%m-%d}" in (alerted or "").split() for date in dates)

@@ -24,23 +24,23 @@ from app.i18n import N_, _
 from app.records import CheckSpec, Result
 from app.rules.figures import about
 
-# Besides the check's own time limit: an agent must read the request, and bring its result.
+# The wait beyond the check's time limit: an agent must read the request, and bring its result.
 WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.25  # how often new results are read
-# A place whose last sign is older is not asked. Agents give a sign every 5 s, or every 15 s after a
-# fault; those of probers are stored every 3 s. After a 429, an agent is silent for as long as the
-# server asked, up to 60 s, and would not read the request in time.
+# A place whose last sign of life is older is not asked. Agents give a sign every 5 s, or every 15 s
+# after a fault; those of probers are stored every 3 s. After an answer 429, an agent is silent for
+# as long as the server asks, up to 60 s, and would not read the request in time.
 REACHABLE = timedelta(seconds=30)
-# A place without a new sign for this long after the request has probably ended, so the wait for it
-# ends. Agents and probers give signs during a long check too.
+# The wait for a place ends after this time without a sign: it has probably ended. Agents and
+# probers give signs during a long check too.
 SIGN_SECONDS = 7.0
-SIGNS_SECONDS = 1.0  # how often new signs are then read
+SIGNS_SECONDS = 1.0  # how often signs are read after that
 
 
 @dataclass(frozen=True, slots=True)
 class CheckingPlace:
-    """A place that makes a monitor's checks. ``seen_at``: the last sign of its checker, agent or
-    probers; not of the checker that sends the checks of a queue, which may outlive all probers.
+    """A place that makes a monitor's checks. ``seen_at``: the last sign of life of its checker,
+    agent or probers. Those of a queue's checker do not count: it may outlive all probers.
     """
 
     id: int
@@ -73,8 +73,8 @@ def places_of(monitor_id: int, now: datetime) -> Sequence[CheckingPlace]:
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """A request to places for a check. ``since``: when each was asked, by its id. ``began``: when
-    the wait for ``seconds`` begins (monotonic).
+    """A request to places for a check. ``since``: when each place was asked, by its id.
+    ``seconds``: the longest wait; ``began``: its start (monotonic).
     """
 
     monitor_id: int
@@ -86,8 +86,8 @@ class CheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlaceAnswers:
-    """The answers of the asked places: ``results`` by the place's id. ``silent``: places without a
-    sign, for which the wait ended early. ``seconds``: the length of the wait for the others.
+    """The answers of the places that were asked. ``results``: by the place's id. ``silent``: places
+    without a sign of life, for which the wait ended early. ``seconds``: how long the others had.
     """
 
     results: Mapping[int, Result] = field(default_factory=dict)
@@ -105,8 +105,8 @@ def ask(spec: CheckSpec, checking_places: Sequence[CheckingPlace], now: datetime
 def wait(request: CheckRequest) -> PlaceAnswers:
     """Wait until each place has brought a result or is silent, or the time is over.
 
-    If the clock is set during the wait, places ignore the request, because its time is in the past
-    or in the future. So they are asked again.
+    If the clock is set during the wait, the time of the request is too old or in the future, and
+    places ignore it. Therefore they are asked again.
     """
     results: dict[int, Result] = {}
     since, missing = dict(request.since), set(request.since)
@@ -119,7 +119,7 @@ def wait(request: CheckRequest) -> PlaceAnswers:
         results |= {
             id: evidence.with_assertions(db.session, result) for id, result in brought.items()
         }
-        db.session.rollback()  # waiting must not hold a connection
+        db.session.rollback()  # gives the connection back for the wait
         missing -= results.keys()
         clock = time.monotonic()
         silent = signs.silent(clock) if missing else {}
@@ -129,7 +129,7 @@ def wait(request: CheckRequest) -> PlaceAnswers:
 
 
 class _Signs:
-    """The newest sign of each place during the wait, by the clock that cannot be set."""
+    """When each place last gave a sign of life during the wait (monotonic)."""
 
     def __init__(self, request: CheckRequest) -> None:
         self._monitor_id = request.monitor_id
@@ -138,7 +138,7 @@ class _Signs:
         self._look_at = request.began + SIGN_SECONDS
 
     def silent(self, clock: float) -> Mapping[int, CheckingPlace]:
-        """The places that gave no new sign for ``SIGN_SECONDS``, as last read."""
+        """The places without a new sign for ``SIGN_SECONDS``, by id."""
         if clock >= self._look_at:
             self._look_at = clock + SIGNS_SECONDS
             for place in places_of(self._monitor_id, datetime.now(UTC)):
@@ -148,7 +148,7 @@ class _Signs:
         return {id: self._places[id] for id in silent}
 
 
-# --- Why places have brought no result, in words
+# --- Sentences about places that have brought no result
 
 SILENT = N_("Nothing was checked: its place %(place)s was last heard from %(time)s ago.")
 NEVER_HEARD = N_("Nothing was checked: no check has come from its place %(place)s yet.")
@@ -176,7 +176,7 @@ def require_some(
     brought: PlaceAnswers,
     now: datetime,
 ) -> None:
-    """Raise Unavailable if none of these places, which were asked, has brought a result."""
+    """Raise Unavailable without any results. ``places``: those that were asked."""
     if results:
         return
     names = ", ".join(place.title for place in places)

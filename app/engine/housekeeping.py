@@ -1,7 +1,7 @@
-"""Periodic chores: rollups, retention, domain look-ups, canaries, reminders, old counters.
+"""Periodic chores, such as rollups, retention, domain look-ups, canaries and reminders.
 
-Every checker runs them; each chore is safe to run twice at once. A chore that fails is logged and
-run again at its next turn, and does not delay the others for long.
+Every checker runs them, so each chore is safe to run twice at once. A chore that fails is logged
+and run again when it is next due.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MONITORS_AT_ONCE = 20  # monitors whose old results are deleted in one transacti
 # Much longer than a checker's lease: after a longer interruption, a checker reloads everything.
 CHANGES_RETENTION = timedelta(hours=2)
 MARKERS_RETENTION = timedelta(days=MARKERS_KEPT_DAYS)
-CANCELLED_RETENTION = timedelta(days=90)  # after the end: calendars have read it long before
+CANCELLED_RETENTION = timedelta(days=90)  # after the event's end; calendars have read it by then
 LOOK_UP_SECONDS = 15.0
 PACK_SECONDS = 5.0  # in each minute, because other tasks wait; there may be years to pack
 CHORE_SECONDS = 300.0  # time limit of a statement; some read a year of results
@@ -71,8 +71,8 @@ class Chore:
 
 
 class Housekeeper:
-    """Runs the periodic tasks. Look-ups in registries, which take long, and the deadlines of
-    heartbeats, which must not wait, have separate threads.
+    """Runs the chores. Look-ups in registries, which take long, and the deadlines of heartbeats,
+    which must not wait, have separate threads.
     """
 
     def __init__(
@@ -144,9 +144,9 @@ class Housekeeper:
     # --- the chores
 
     def delete_old(self, now: datetime) -> None:
-        """Delete old results, pings, deliveries, markers and changes, expired counters,
-        sessions and links, subscribers who have not confirmed, cancelled calendar entries, lines of
-        the audit log, and the signs of life of dead processes.
+        """Delete what is old: results, pings, deliveries, markers, changes, counters, sessions,
+        links, unconfirmed subscribers, cancelled calendar entries, lines of the audit log, and the
+        signs of life of processes that have ended.
         """
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
         ids = list(db.session.scalars(select(tables.MonitorRow.id)))
@@ -199,7 +199,7 @@ class Housekeeper:
 
 
 def repair_unassigned(now: datetime) -> None:
-    """Give a state and a place to monitors that have none: they would never be checked."""
+    """Give a state and a place to monitors without one, which would never be checked."""
     states, places = tables.MonitorStateRow.monitor_id, tables.AssignmentRow.monitor_id
     pinged = tables.HeartbeatStateRow.monitor_id  # a heartbeat has no place
     unassigned = (

@@ -1,9 +1,9 @@
 """Distinguish failures of this machine's network from failures of targets (decisions 9 and 10).
 
-A check that got no byte of an answer may have failed because of our network. Such a failure waits
-for HOLD_SECONDS. If another target at least as far away answers in that time, our network works,
-and the target has failed. If there are only failures, the canaries are asked; if all of them fail
-too, the results are ``unknown``. ``now`` is monotonic, in seconds.
+A check that got no byte of an answer may have failed because of our network. Such a failure is held
+back for HOLD_SECONDS. If another target at least as far away answers in that time, our network
+works, and the target has failed. Otherwise the canaries are asked; if all of them fail too, the
+results are ``unknown``. ``now`` is monotonic, in seconds.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from app.records import CONFIRMATIONS, TIMEOUT_SECONDS, Cause, Outcome, Verdict
 
 log = logging.getLogger(__name__)
 
-# How long a failure waits for an answer from another target. Earlier answers do not count: a
-# network that has just failed had answers a moment ago.
+# How long a failure waits for an answer from another target. Earlier answers do not count, because
+# the network may have failed since.
 HOLD_SECONDS = 2.0
 
-# How long a failure of all canaries counts. An answer of one counts for earlier failures only.
+# How long a failure of all canaries counts for new failures. An answer counts only for failures
+# before it.
 DEAD_SECONDS = 5.0
 
-# After this many failures in a row while the canaries answered, a monitor's incident is open. Then
-# the canaries are not asked again in each minute in which the target is down.
+# After so many failures in a row while the canaries answered, the monitor's incident is open, and
+# the canaries are not asked again at each check while the target is down.
 MAX_ASKED_FAILURES = CONFIRMATIONS[1] + 1
 # Checks that began in an outage of our network end within this time after it.
 LAST_CHECKS_SECONDS = 1.5 * TIMEOUT_SECONDS[1]
@@ -61,19 +62,20 @@ def may_be_ours(outcome: Outcome) -> bool:
 
 
 class OwnNetwork:
-    """Sorts finished checks into those to record and those that wait for an answer from another
-    target, or from the canaries.
+    """Divides finished checks into those to record and those that wait for an answer from another
+    target or from the canaries.
 
     ``works`` asks the canaries (None: there are none) and may take seconds. It runs on a separate
-    thread, which then calls ``wake``. All methods are for the checker's thread.
+    thread, which calls ``wake`` at its end. All methods are called on the thread of the loop.
     """
 
     def __init__(self, works: Callable[[], bool] | None, wake: Callable[[], None]) -> None:
         self._works = works
         self._wake = wake
         self._on_hold: list[tuple[float, Finished]] = []  # failures, with the time of each
-        self._waiting: list[Finished] = []  # for the canaries
-        self._failures: Counter[Claim] = Counter()  # in a row, while the canaries answered
+        self._waiting: list[Finished] = []  # failures that wait for the canaries
+        # Failures in a row of each monitor while the canaries answered
+        self._failures: Counter[Claim] = Counter()
         self._asking = False
         self._answer: bool | None = None  # set by the asking thread
         self._answered_at = float("-inf")
@@ -107,7 +109,7 @@ class OwnNetwork:
             return ready + self._final(waited)
         self._waiting += waited
         if self._waiting or self.down:
-            self._ask()  # while down even if no check waits, to notice when the network is back
+            self._ask()  # while down even if no check waits, to notice that the network is back
         return ready
 
     def _hold_back(self, check: Finished, now: float) -> list[Finished]:
@@ -128,7 +130,9 @@ class OwnNetwork:
         return []
 
     def _with_answer(self, check: Finished) -> list[Finished]:
-        """A check with an answer, after the failures that the answer shows to be the targets'."""
+        """A check that is no failure of our network, after the failures of targets that its answer
+        proves.
+        """
         claim, outcome = check
         self._failures.pop(claim, None)
         # The first bytes of an answer that timed out may be a minute old.
@@ -161,7 +165,7 @@ class OwnNetwork:
         if self.down or self._returned is None:
             return False
         at, since = self._returned
-        # The limit is for a clock that was set back, by which all later checks would seem older.
+        # The limit is needed if the clock was set back: all later checks would seem older.
         return now - since < LAST_CHECKS_SECONDS and outcome.result.checked_at < at
 
     def _is_down(self, now: float) -> bool:

@@ -1,7 +1,7 @@
-"""Checks on request, in the process that gets the request and in the monitor's other places
+"""Checks on request, made by the process that gets the request and in the monitor's other places
 (``elsewhere``).
 
-Each process has one prober, started at its first use: a thread does not survive a fork.
+Each process starts its prober at the first use, because a thread does not survive a fork.
 """
 
 from __future__ import annotations
@@ -62,11 +62,12 @@ class _OwnProber:
 
 
 def check_now(monitor_id: int) -> CheckedNow:
-    """Check a stored monitor in all of its places, wait, and record the results. A paused monitor,
-    which has no place, is checked here. Requests during a running check share its result.
+    """Check a stored monitor in all of its places that can be reached, wait, and return the
+    results, which are recorded. A paused monitor is checked by this process. Requests during a
+    running check share its result.
 
-    Raises NotFound, Throttled if too many wait, Conflict if all its places are silent or it is a
-    heartbeat, and Unavailable if no check comes back.
+    Raises NotFound, Throttled if too many requests wait, Conflict if all places are silent or it is
+    a heartbeat, and Unavailable if no result comes in time.
     """
     specs = assignments.specs([monitor_id])
     if not specs:
@@ -127,7 +128,7 @@ def _answer(
     brought: PlaceAnswers,
     asked_names: Collection[str],
 ) -> CheckedNow:
-    """The answer to a request. ``places``: those of the monitor; a paused one has none.
+    """The answer to a request. ``places``: the places of the monitor; none if it is paused.
     ``asked_names``: the names of the places that were asked for the check.
     """
     now = datetime.now(UTC)
@@ -156,10 +157,10 @@ def _network_works(settings: Settings) -> bool:
 
 
 def check_fields(spec: CheckSpec) -> Outcome:
-    """Check fields of a monitor that need not be stored, and wait for the outcome. Nothing is
-    stored.
+    """Make a check by fields that need not be those of a stored monitor, and wait for the outcome.
+    Nothing is stored.
 
-    Raises Unavailable if the check does not end in time, and Throttled if too many are running.
+    Raises Unavailable if the check does not end in time, and Throttled if too many requests wait.
     """
     with _waiting():
         return _checked(spec)

@@ -25,8 +25,9 @@ TRANSACTION_SECONDS = 0.5
 
 class OutcomeRecorder:
     """Records the outcomes of one checker. ``on_done`` is called for each check that was recorded
-    (with its monitor's new standing) or dropped (with None). It is not called if a bug prevents the
-    recording, so that the check is not repeated at once. Recording needs an application context.
+    (with its monitor's new standing) or dropped (with None). It is not called for a check that
+    cannot be recorded because of a bug: that check would be repeated at once. Recording needs an
+    application context.
     """
 
     def __init__(self, location: str, on_done: Callable[[Claim, Standing | None], None]) -> None:
@@ -38,7 +39,7 @@ class OutcomeRecorder:
         self.last_check_at: datetime | None = None
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
-        """Drop the cached states of the monitors of all other shards."""
+        """Drop the cached columns of the monitors of all other shards."""
         self._steady.keep_shards(tokens)
 
     @property
@@ -68,27 +69,27 @@ class OutcomeRecorder:
         return bool(self._unrecorded) or not self._steady.wait(time.monotonic())
 
     def record(self) -> None:
-        """Record outcomes that may change something now, and good checks in batches. Good checks
-        that wait are older, so they are written first.
+        """Record the waiting outcomes: good checks if a batch is due, and a batch of the others.
+        The good checks are older, so they are written first.
         """
         if self.must_write:
             self._write_steady()
         self._record_batch()
 
     def before_reading(self) -> None:
-        """Write all waiting good checks and one batch of other outcomes, so that the rows that are
-        read next include them. The rows of the monitors in ``unrecorded`` are not up to date yet.
+        """Write all waiting good checks and one batch of other outcomes before rows are read. The
+        rows of the monitors in ``unrecorded`` lack their newest results afterwards.
 
-        In an outage of thousands of monitors, all other outcomes would take minutes. In that time
-        the checker must renew its shards: otherwise another checker takes them, and the results are
-        dropped.
+        Only one batch is written: in an outage of thousands of monitors, all outcomes would take
+        minutes. If the checker did not renew its shards in that time, another one would take them,
+        and the results would be dropped.
         """
         self._write_steady()
         self._record_batch()
         self._steady.start()
 
     def remember(self, claim: Claim, standing: Standing, read: Assigned) -> None:
-        """Cache the state in these rows, which were read after ``before_reading``."""
+        """Cache the columns of a steady monitor from rows read after ``before_reading``."""
         self._steady.remember(claim.monitor_id, steady_as_read(claim, standing, read))
 
     def flush(self, *, all: bool = False) -> None:
@@ -131,7 +132,7 @@ class OutcomeRecorder:
             log.exception("A batch could not be recorded. Recording its results one by one.")
             standings = self._singly(batch)
         del self._unrecorded[: len(batch)]
-        # A dropped batch is neither a check for /readyz nor a sign of life of the place.
+        # If all checks of a batch are dropped, /readyz and the place's signs do not count them.
         if any(standing is not None for _claim, standing in standings):
             self.last_check_at = datetime.now(UTC)
         for claim, standing in standings:
@@ -144,7 +145,7 @@ class OutcomeRecorder:
         return [(claim, standing) for (claim, _), standing in zip(batch, standings, strict=True)]
 
     def _singly(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
-        """Record each in a separate transaction: one that fails must not undo the others."""
+        """Record each check in a separate transaction: one that fails must not undo the others."""
         standings: list[tuple[Claim, Standing | None]] = []
         for finished in batch:
             try:
@@ -158,6 +159,6 @@ class OutcomeRecorder:
 
 
 def _size_of_next(size: int, seconds: float) -> int:
-    """How many results to write next, if ``size`` of them took this many ``seconds``."""
+    """The size of the next batch, if a batch of ``size`` results took ``seconds``."""
     fitting = int(size * TRANSACTION_SECONDS / max(seconds, 0.001))
     return max(MIN_AT_ONCE, min(MAX_AT_ONCE, fitting))

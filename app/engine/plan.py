@@ -1,8 +1,7 @@
-"""The schedule of this checker's monitors, in memory: which check is due next, and which are
-running.
+"""The schedule of a process's monitors, in memory: which check is due next, and which checks run.
 
-The checker loads it from the database, when it takes a shard and when a monitor changes. This
-module uses neither clock nor database: ``now`` is an argument.
+A checker loads it from the database when it takes a shard and when a monitor changes, an agent from
+the server's answers. This module uses neither clock nor database: ``now`` is an argument.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from app.records import CheckSpec
 
 @dataclass(slots=True)
 class Job:
-    """A monitor of an owned shard. ``interval`` is in seconds. ``due``, its key in the heap: when
-    to check it, or, while a check is running, when that check counts as lost.
+    """A monitor to check. ``interval`` is in seconds; ``shard`` and ``token`` are 0 in an agent.
+    ``due``: when to check it or, while a check runs, when that check counts as lost.
     """
 
     monitor_id: int
@@ -41,15 +40,16 @@ def _is_same(claim: Claim, other: Claim | None) -> bool:
     return other is not None and started == (other.shard, other.token, other.generation)
 
 
-# Checks of the schedule that are due within the same quarter second begin together, at its end.
+# Checks that are due within the same quarter second, and that nobody waits for, begin together at
+# its end.
 ROUNDS_A_SECOND = 4
-# How long after its time limit a running check counts as lost: it may still wait in the prober, or
-# to be recorded.
+# A running check counts as lost so long after its time limit: it may have waited in the prober, or
+# its result may wait to be recorded.
 LOST_AFTER = timedelta(seconds=30)
 
 
 def end_of_round(moment: datetime) -> datetime:
-    """When a check begins that is due at ``moment`` and that nobody waits for."""
+    """When a check that is due at ``moment`` and that nobody waits for begins."""
     rounds = math.ceil(moment.timestamp() * ROUNDS_A_SECOND)
     return datetime.fromtimestamp(rounds / ROUNDS_A_SECOND, UTC)
 
@@ -112,7 +112,7 @@ class Plan:
         return next((job.due for job in self._next()), None)
 
     def end(self, claim: Claim, standing: Standing | None, now: datetime) -> bool:
-        """End a running check: ``standing`` is the monitor's new one, None if the check was
+        """End a running check. ``standing``: the monitor's new standing; None if the check was
         dropped. Returns whether the monitor must be reloaded.
         """
         job = self._jobs.get(claim.monitor_id)
@@ -128,7 +128,7 @@ class Plan:
         self._push(job, now)
         return False
 
-    # --- changes of all due times
+    # --- changes that affect all due times
 
     def set_network(self, works: bool, now: datetime) -> None:
         """Note whether the network works: checks that failed because of it wait until it does."""
@@ -149,7 +149,7 @@ class Plan:
             self._push(job, now)
 
     def _request_expired(self, job: Job, now: datetime) -> bool:
-        """Whether the job was due only because of a request that is too old by now."""
+        """Whether the job was due only because of a request that is now too old."""
         return job.standing.asked_at is not None and self._due(job, now) > now
 
     def _due(self, job: Job, now: datetime) -> datetime:
@@ -169,7 +169,7 @@ class Plan:
             heapq.heapify(self._heap)
 
     def _next(self) -> Iterator[Job]:
-        """Yield the first job of the heap repeatedly; outdated entries are removed."""
+        """Yield the first job of the heap repeatedly; entries of former due times are removed."""
         while self._heap:
             moment, monitor_id = self._heap[0]
             job = self._jobs.get(monitor_id)

@@ -81,7 +81,7 @@ def _pages_with_incidents() -> Sequence[int]:
 
 
 def _concerns(monitor_id: Any) -> ColumnElement[bool]:
-    """In SQL: whether an incident is of this monitor, or the outage that the monitor is behind."""
+    """The condition that an incident is of this monitor, or of the parent that it is behind."""
     behind = exists().where(
         MonitorStateRow.monitor_id == monitor_id,
         MonitorStateRow.behind_id == IncidentRow.monitor_id,
@@ -131,10 +131,10 @@ def _unposted(
 
 
 def _is_about(now: datetime) -> ColumnElement[bool]:
-    """In SQL: whether a post is about an incident: it names the incident; or it is automatic, was
-    written while the incident was open and has its monitor; or a person wrote it about the monitor,
-    and it is open. An ended automatic post from the future does not count: it was written before
-    the clock was set back.
+    """The condition that a post is about an incident. It names the incident; or it is automatic,
+    was written after the incident began and has its monitor; or a person wrote it about the
+    monitor, and it is open. An automatic post from the future that is not open does not count: it
+    was written before the clock was set back.
     """
     has_monitor = (
         exists()
@@ -195,8 +195,8 @@ def _automatic_posts() -> Sequence[int]:
 
 
 def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
-    """Resolve an automatic post when none of its incidents is open any more, unless a person has
-    edited it: then a person resolves it too.
+    """Resolve an automatic post if none of its incidents is open any more. A post that a person has
+    edited is left to people.
     """
     post = _locked(session, post_id)
     if post is None or post.state != PostState.INVESTIGATING or _is_edited(session, post):
@@ -214,8 +214,8 @@ def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
 
 
 def _resolution(session: AnySession, post: PostRow, now: datetime) -> str:
-    """The text of the last update: the problem is resolved, or, if no place saw its end, no longer
-    seen.
+    """The text of the last update: the problem is resolved, or no longer seen if no check saw the
+    end of an incident.
     """
     unseen = exists().where(
         PostRow.id == post.id,
@@ -228,7 +228,7 @@ def _resolution(session: AnySession, post: PostRow, now: datetime) -> str:
 
 
 def _is_edited(session: AnySession, post: PostRow) -> bool:
-    """Whether somebody has added an update, or corrected something."""
+    """Whether somebody has added an update, or corrected the post or an update."""
     row = PostUpdateRow
     corrected = session.scalars(select(row.corrected_at).where(row.post_id == post.id)).all()
     return post.corrected_at is not None or len(corrected) > 1 or any(corrected)
@@ -268,8 +268,8 @@ def _advance(session: AnySession, post_id: int, now: datetime) -> bool:
 
 
 def _is_prolonged(session: AnySession, post: PostRow, now: datetime) -> bool:
-    """Whether a person wrote an update after its end; then a person completes it too. Updates from
-    the future do not count: they were written before the clock was set back.
+    """Whether a person wrote an update after the planned end. Such a post is left to people.
+    Updates from the future do not count: they were written before the clock was set back.
     """
     row = PostUpdateRow
     later = exists().where(
@@ -282,7 +282,7 @@ def _is_prolonged(session: AnySession, post: PostRow, now: datetime) -> bool:
 
 
 def _speaking(session: AnySession, page_id: int) -> AbstractContextManager[None]:
-    """Write in the language of this page."""
+    """Translate sentences to the language of this page in the block."""
     return speaking(translations_of(session.get_one(StatusPageRow, page_id).language))
 
 

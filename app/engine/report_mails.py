@@ -29,8 +29,7 @@ log = logging.getLogger(__name__)
 
 # The last checks of a month arrive after its end.
 SETTLED = timedelta(minutes=15)
-# The numbers of monitors (the worst first) and of incidents in the message. The linked page has
-# all.
+# The most monitors (the worst first) and incidents in the message. The linked page has all.
 NAMED, INCIDENTS_NAMED = 50, 20
 
 
@@ -68,8 +67,8 @@ def _isolated(id: int, start: datetime, end: datetime, now: datetime) -> bool:
 
 def _send(session: AnySession, id: int, start: datetime, end: datetime, now: datetime) -> bool:
     row = session.scalar(select(ReportMailRow).where(ReportMailRow.id == id).with_for_update())
-    # A report covers no months before it was ordered. An order from the future counts too, because
-    # a wrong clock wrote its time.
+    # A report covers no month that ended before it was ordered. The time of an order that is in the
+    # future does not count, because a wrong clock wrote it.
     if row is None or end <= row.created_at <= believable(now):
         return False
     month = f"{start:%Y-%m}"
@@ -113,7 +112,7 @@ def _facts(
 def _incidents(
     session: AnySession, monitors: Mapping[int, str], start: datetime, end: datetime
 ) -> list[dict[str, Any]]:
-    """The first incidents of the month that are outages and not classified, in order of start."""
+    """The first down incidents of the month that are not classified, in order of start."""
     rows = session.scalars(
         select(IncidentRow)
         .where(

@@ -1,12 +1,12 @@
-"""The times of a monitor's checks. Pure.
+"""The times of a monitor's checks. The functions are pure.
 
-Each monitor has a fixed offset within its interval, computed from its id. Its checks fall on a
-grid: offset, offset + interval, offset + 2 intervals and so on, counted from 1970. So nothing
+Each monitor has a fixed offset within its interval, computed from its id. Its scheduled times are
+offset, offset + interval, offset + 2 intervals and so on, counted from 1970. Therefore nothing
 drifts, a restart changes no offset, and a thousand monitors created at once are spread over the
 interval.
 
-The times of this grid are the scheduled times. The time of the next check is not stored: it follows
-from the scheduled time of the last check, which is stored (``Standing``).
+The time of the next check is not stored: it follows from the scheduled time of the last check,
+which is stored (``Standing``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIN_BURST_SECONDS, MAX_BURST_SECONDS = 0.25, 2.0
 
 @lru_cache(maxsize=100_000)
 def offset_of(monitor_id: int, interval: int) -> float:
-    """The second of its interval at which a monitor is checked: 0 <= offset < interval."""
+    """The offset of a monitor's checks in its interval, in seconds: 0 <= offset < interval."""
     number = int.from_bytes(blake2b(str(monitor_id).encode(), digest_size=8).digest(), "big")
     return number / 2**64 * interval
 
@@ -53,8 +53,8 @@ def last_scheduled(monitor_id: int, interval: int, now: datetime, later: int = 0
 def done_until(
     monitor_id: int, interval: int, scheduled_at: datetime | None, checked_at: datetime | None
 ) -> datetime | None:
-    """The scheduled time of the last check: the stored one, or that of a newer check. None if a
-    check is due at once.
+    """The scheduled time of the last check: the stored one, or that of a newer check which is not
+    stored in the assignment yet. None if a check is due at once.
     """
     if scheduled_at is None or checked_at is None:
         return scheduled_at
@@ -76,10 +76,10 @@ class Standing:
     """The state of a monitor that the schedule of one place needs (``AssignmentRow``).
 
     ``generation`` fences results: only a check that was started at the present generation is
-    recorded. ``scheduled_at`` is the scheduled time of the last check, None when a check is due at
-    once. ``unconfirmed_at`` belongs to the monitor, not to the place: the time since which a result
-    of any place waits to be repeated. ``blind``: the last check here failed because of our own
-    network. ``asked_at``: the time of the last request for a check here ("check now").
+    recorded. ``scheduled_at``: the scheduled time of the last check; None if a check is due at
+    once. ``checked_at``: the start of the last check. ``unconfirmed_at``: since when a result of
+    any place waits to be repeated. ``blind``: the last check in this place failed because of our
+    own network. ``asked_at``: the time of the last request for a check in this place.
     """
 
     generation: int
@@ -91,8 +91,8 @@ class Standing:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for the next result: the monitor is new or has changed, somebody
-        asks for a check, or a result waits to be repeated.
+        """Whether the next result is urgent: the monitor is new or has changed, somebody asks for a
+        check, or a result waits to be repeated.
         """
         return (
             self.scheduled_at is None
@@ -103,7 +103,7 @@ class Standing:
 
     @property
     def is_asked(self) -> bool:
-        """Whether a request for a check here waits for it."""
+        """Whether the last request for a check in this place is not answered yet."""
         if self.asked_at is None:
             return False
         return self.checked_at is None or self.checked_at < self.asked_at
@@ -111,9 +111,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The monitor of a check, the token of its shard and the monitor's generation at the start of
-    the check. The recorder drops results with an old token or generation. Claims of the same
-    monitor are equal.
+    """The monitor of a check, with the token of its shard and its generation at the start of the
+    check. The recorder drops results with an old token or generation. Claims of the same monitor
+    are equal, whatever their tokens.
     """
 
     monitor_id: int
@@ -148,8 +148,8 @@ def due(
     return min(moments)
 
 
-# An older request for a check is not carried out: nobody waits for it any more. A person waits for
-# up to 70 s (``app/engine/elsewhere.py``), and others may join the request meanwhile.
+# An older request for a check is not carried out, because nobody waits for it any more. A person
+# waits for up to 70 s (``app/engine/elsewhere.py``), and others may join the request in that time.
 REQUEST_LASTS = timedelta(seconds=120)
 
 
@@ -160,11 +160,11 @@ def is_fresh(asked_at: datetime, now: datetime) -> bool:
 def _repeat_at(
     since: datetime, checked: datetime | None, now: datetime, pause: timedelta
 ) -> datetime:
-    """The time at which a place repeats a check whose result is unconfirmed since ``since``."""
+    """When a place repeats a check whose result is unconfirmed ``since`` a time."""
     if since > believable(now):  # from a clock that was ahead: count from the last check here
         return _not_ahead(checked, now) + pause
     if checked is not None and checked <= believable(now) and is_repeat(since, checked, pause):
-        return NEVER  # this place has repeated it; others still have to
+        return NEVER  # this place has repeated it already
     return since + pause
 
 
@@ -175,8 +175,8 @@ def is_repeat(since: datetime, checked: datetime, pause: timedelta) -> bool:
     """Whether a check that started at ``checked`` repeats a result that is unconfirmed ``since``.
 
     A check that started in the first half of the pause does not. All places check at the same time,
-    and the first failure is recorded at once. A queue starts its check a quarter of a second later,
-    in the same round: counted as a repeat, that check would keep its place from repeating.
+    and the first failure is recorded at once. A queue starts its check of the same round a quarter
+    of a second later: counted as a repeat, it would keep its place from repeating.
     """
     return checked > since + pause / 2
 
@@ -191,11 +191,9 @@ def pace(checks_per_second: float) -> float:
 
 
 class Bucket:
-    """A token bucket: allows ``pace`` starts a second, and the starts of a quarter of a second at
-    once. If the first check is overdue, it also allows the starts of the time since then, because a
-    turn takes a second with a far database.
-
-    The caller passes times of the monotonic clock.
+    """A token bucket: allows ``pace`` starts a second, and at once the starts of a quarter of a
+    second (MIN_BURST_SECONDS). If the first check is overdue, it allows at once the starts of the
+    time since then, because a turn takes a second with a distant database. All times are monotonic.
     """
 
     def __init__(self, pace: float, now: float) -> None:

@@ -1,10 +1,11 @@
-"""The shards of its place that this checker owns. It takes its fair share, renews it, and releases
-it.
+"""The shards of a place that this checker owns. It takes its fair share of them, renews the leases,
+and releases them.
 
 Every few seconds (``pause``) it gives a sign of life, counts the live checkers, releases the shards
-beyond its share and takes free ones up to it. A checker that ends releases its shards, or stops
-renewing them: others on the same machine see at once that its process has ended, those elsewhere
-when its lease has ended. Needs an application context.
+beyond its share and takes free ones up to its share. A checker that is stopped releases its shards.
+If it is killed, its leases are not renewed: checkers on the same machine see at once that its
+process has ended, those on other machines take the shards when the leases have ended. Needs an
+application context.
 
 The leases are rows of the database, because their token fences the recorder in the same
 transaction; locks of Redis or ZooKeeper would be a second truth beside the database.
@@ -42,8 +43,8 @@ ALONE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ShardChanges:
-    """The shards whose assignments must be read, with their tokens by number, and those that this
-    checker lost. A shard that it has again under a new token is in both.
+    """``gained``: the shards whose assignments must be read, with their tokens by number. ``lost``:
+    the shards that this checker lost. A shard that it has again with a new token is in both.
     """
 
     gained: Mapping[int, int]
@@ -51,8 +52,8 @@ class ShardChanges:
 
 
 def fair_share(name: str, alive: Collection[str], owned: Mapping[str, int], count: int) -> int:
-    """How many of ``count`` shards ``name`` should own. The remainder goes to those who own most,
-    so that no shard moves without need.
+    """How many of ``count`` shards the checker ``name`` should own. The remainder of the division
+    goes to those that own most, so that no shard moves without need.
     """
     order = sorted(alive, key=lambda checker: (-owned.get(checker, 0), checker))
     share, remainder = divmod(count, len(order))
@@ -82,9 +83,9 @@ class Shards:
         return clock - self._renewed > LEASE.total_seconds()
 
     def may_start(self, clock: float) -> bool:
-        """Whether checks may start. Once the lease has lapsed, another checker takes the
-        shards and makes the checks. If there is no other, they go on for ``ALONE_SECONDS``: their
-        results count if the token is still ours when they are recorded.
+        """Whether checks may start. When the lease has lapsed, another checker takes the shards and
+        makes the checks. If there was no other, checks go on for ``ALONE_SECONDS``: their results
+        count if the token is still ours when they are recorded.
         """
         limit = ALONE_SECONDS if self._alone else LEASE.total_seconds()
         return clock - self._renewed <= limit
@@ -94,8 +95,8 @@ class Shards:
     ) -> ShardChanges:
         """Renew, release and take shards; returns what changed. ``rate``: checks a minute.
 
-        A shard that nobody took while the lease had lapsed is kept with its token: checks made
-        meanwhile are recorded. Changes may have been missed, so its assignments are to be read.
+        A shard that nobody took while the lease had lapsed is kept with its token, so that the
+        checks made since are recorded. It counts as gained, because changes may have been missed.
         """
         place, earlier_tokens, lapsed = self.place, dict(self.tokens), self.lapsed(clock)
         with writing() as session:
@@ -143,7 +144,8 @@ class Shards:
 
     def _is_free(self, shard: Shard, now: datetime) -> bool:
         if shard.owner == self.name:
-            return True  # taken in a transaction of this checker that may have failed at its commit
+            # This checker took it in a transaction whose commit seemed to fail.
+            return True
         return not shard.is_owned(now) or is_gone(shard.owner or "")
 
     def _live_checkers(
@@ -155,52 +157,52 @@ class Shards:
         return alive, Counter(shard.owner for shard in stored if shard.owner is not None)
 
 
-# --- Which assignments of these shards are not read yet
+# --- The assignments that are not read yet
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The part to read next: the monitors of these shards with an id above ``after``."""
+    """The monitors to read next: those of these ``shards`` with an id above ``after_id``."""
 
     shards: frozenset[int]
-    after: int  # 0 for the first part
+    after_id: int  # 0 for the first piece
 
 
-class Unread:
+class UnreadShards:
     """The shards whose assignments are not read yet. They are read in pieces: otherwise no check
     would start before the last of ten thousand monitors is read, and all their rows would be in
     memory at once.
     """
 
     def __init__(self) -> None:
-        self._after: dict[int, int] = {}  # the last monitor that was read, by shard
+        self._last_read: dict[int, int] = {}  # the last monitor that was read, by shard
 
     def __bool__(self) -> bool:
-        return bool(self._after)
+        return bool(self._last_read)
 
     def add(self, numbers: Iterable[int]) -> None:
-        """Let these shards be read from their beginning."""
-        self._after.update(dict.fromkeys(numbers, 0))
+        """Add shards, or begin to read them again."""
+        self._last_read.update(dict.fromkeys(numbers, 0))
 
     def keep(self, owned: Collection[int]) -> None:
-        """Drop all but these."""
-        self._after = {shard: after for shard, after in self._after.items() if shard in owned}
+        """Drop all shards but the ``owned`` ones."""
+        self._last_read = {shard: id for shard, id in self._last_read.items() if shard in owned}
 
     def next(self) -> Piece | None:
-        """The piece to read now; the same again until ``done`` is called with it."""
-        if not self._after:
+        """The piece to read now; the same one until ``done`` is called with it."""
+        if not self._last_read:
             return None
-        after = min(self._after.values())
-        shards = frozenset(shard for shard, at in self._after.items() if at == after)
-        return Piece(shards, after)
+        after_id = min(self._last_read.values())
+        shards = frozenset(shard for shard, id in self._last_read.items() if id == after_id)
+        return Piece(shards, after_id)
 
     def done(self, piece: Piece, last: int | None) -> None:
         """Note that the piece was read up to the monitor ``last``, or to its end (None)."""
         for shard in piece.shards:
             if last is None:
-                self._after.pop(shard, None)
+                self._last_read.pop(shard, None)
             else:
-                self._after[shard] = last
+                self._last_read[shard] = last
 
 
 # --- Names of checkers
@@ -224,7 +226,7 @@ def make_name() -> str:
 
 
 def is_gone(name: str) -> bool:
-    """Whether the checker of that name has certainly ended."""
+    """Whether the checker of this name has certainly ended."""
     return has_ended(name.rpartition(":")[2])
 
 
@@ -250,7 +252,7 @@ def _process_space() -> str:
 
 def _start(pid: int) -> int | None:
     """When the process started, in clock ticks since boot; -1 for a zombie; None if unknown."""
-    # The name of the program, the second field, is in brackets and may hold anything.
+    # The second field, the name of the program in brackets, may contain any character.
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if not fields:
         return None

@@ -1,11 +1,11 @@
 """Silent places, and monitors that nothing checks (decision 14).
 
-A result counts for a time that follows from the monitor's interval (``app/stats/cover.py``). A
-monitor becomes unknown when none of its results counts any more, and sooner if all its places are
-silent. People are notified once of a silent place, and of its return.
+How long a result counts follows from the monitor's interval (``app/stats/cover.py``). A monitor
+becomes unknown when none of its results counts any more, or earlier if all its places are silent.
+People are notified once of a silent place, and once of its return.
 
-``silence_watch`` calls ``act_on_silence``, in several processes at once. The guarded update of
-``silent_at`` lets one of them notify. Needs an application context.
+``silence_watch`` calls ``act_on_silence``, in several processes at once. Of these, the one that
+changes ``silent_at`` first notifies people. Needs an application context.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ _COUNTS_UNTIL = _RESULTS.c.at + _RESULTS.c.covers_s * literal(1000, BigInteger)
 
 
 def _has_result(since: Any, until: Any, *conditions: Any) -> Any:
-    """Whether a monitor has a result that was made between two times."""
+    """The condition that a monitor has a result between two times."""
     of_monitor = _RESULTS.c.monitor_id == _STATES.c.monitor_id
     query = select(_RESULTS.c.monitor_id).where(of_monitor, *conditions)
     return query.where(_RESULTS.c.at.between(since, until)).exists()
 
 
-# How long a result counts follows from the monitor's interval when it was made. A state may lack
-# its newest results (``app/db/latest.py``), so results are read of the monitors whose state is old,
-# or whose interval may have changed since: first the newest, which nearly always decide.
+# How long a result counts follows from the interval when it was made. A state may lack the newest
+# results (``app/db/latest.py``). Therefore results are read if the state is old or the interval may
+# have changed since: first the newest ones, which nearly always decide.
 _IS_OLD = type_coerce(_STATES.c.checked_at, BigInteger) < _NOW - _LIMIT
 _CHANGED = _STATES.c.judged_since >= _STATES.c.checked_at
-# Without a change, an older result counts no longer than the newest one would: a day of results of
-# thousands of monitors need not be read when their checker stops.
+# Without a change today, no older result counts for longer than a new one would. Otherwise, when a
+# checker stops, a day of results of its thousands of monitors would be read.
 _CHANGED_TODAY = (
     func.coalesce(type_coerce(_STATES.c.judged_since, BigInteger), 0) >= _NOW - MAX_COVER_MS
 )
@@ -83,7 +83,8 @@ _WITHOUT_RESULT = (
         ),
     )
 )
-# A checker that starts makes overdue checks at once, and an agent brings its buffered results.
+# How long monitors are left alone after the start of the watch: a checker that starts makes overdue
+# checks at once, and an agent brings its buffered results.
 GRACE = MIN_SILENCE
 RECENT_MS = 120_000  # a place that has made a check within this time is not silent
 
@@ -91,7 +92,7 @@ RECENT_MS = 120_000  # a place that has made a check within this time is not sil
 def act_on_silence(now: datetime, watching_since: datetime, notifying_since: datetime) -> None:
     """Notify people of places that are silent or back, and show monitors that no place checks as
     unknown. ``watching_since``: when this process began to watch. ``notifying_since``: since when
-    messages could be sent; people are notified of a place that is silent for long enough after it.
+    messages can be sent; people are notified of a place that has been silent for long enough since.
     """
     rows = db.session.execute(select(_PLACES).order_by(_PLACES.c.id)).all()
     signs = places.signs_of(rows, now)
@@ -132,7 +133,7 @@ def act_on_silence(now: datetime, watching_since: datetime, notifying_since: dat
 def _without_result(
     session: AnySession, now: datetime, among: Collection[int] | None = None
 ) -> list[int]:
-    """The monitors without a result that counts that are not shown as unknown yet."""
+    """The monitors that are not shown as unknown yet, although none of their results counts."""
     query = _WITHOUT_RESULT
     if among is not None:
         query = query.where(_STATES.c.monitor_id.in_(among))
@@ -146,13 +147,13 @@ def _checked_meanwhile(
     session: AnySession,
     ids: Collection[int],
 ) -> set[int]:
-    """The monitors among these that must not be shown as unknown: the ``unchecked_monitors`` that
+    """The monitors among ``ids`` that must not be shown as unknown: ``unchecked_monitors`` that
     have a result again, and others that have a recent result, are paused, or are checked from a
-    place besides the ``dead_places``. Their states are locked, so no result or change after this is
+    place that is none of the ``dead_places``. Their states are locked, so that no later result is
     overwritten.
     """
     without = set(ids) & set(unchecked_monitors)
-    back = without - set(_without_result(session, now, without))
+    checked_again = without - set(_without_result(session, now, without))
     others = set(ids) - without
     recent = (
         select(_RESULTS.c.monitor_id)
@@ -163,7 +164,7 @@ def _checked_meanwhile(
         )
     )
     changed = others - _only_from(dead_places, among=others).keys()
-    return back | set(session.scalars(recent)) | changed
+    return checked_again | set(session.scalars(recent)) | changed
 
 
 def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
@@ -176,8 +177,8 @@ def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
 def _only_from(
     dead_places: Collection[int], among: Collection[int] | None = None
 ) -> dict[int, list[int]]:
-    """The places of each monitor that is checked only from ``dead_places`` and not shown as unknown
-    yet.
+    """The monitors that are checked only from ``dead_places`` and not shown as unknown yet, with
+    their places.
     """
     shown = select(_STATES.c.monitor_id).join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
     if among is not None:
@@ -218,8 +219,8 @@ def _notify_change(
     place: Any, event: Event, since: datetime | None, dead_places: Collection[int], now: datetime
 ) -> None:
     """Write the messages about a place that is silent or back, once. ``since``: the last result
-    before the silence. Monitors that are checked only from ``dead_places`` are unknown because of
-    them.
+    before the silence. The messages count the monitors that are unknown, because they are checked
+    only from ``dead_places``.
     """
     silent = event is Event.LOCATION_SILENT
     is_new = PlaceRow.silent_at.is_(None) if silent else PlaceRow.silent_at.is_not(None)

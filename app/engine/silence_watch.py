@@ -1,7 +1,7 @@
 """Look every few seconds for monitors that no place checks, and for silent places.
 
-Checkers look, and the alert worker looks while no checker runs. Otherwise monitors would keep their
-last state when the last checker ends, and nobody would be notified.
+Checkers look. While no checker runs, the alert worker looks: otherwise monitors would keep their
+last state after the last checker has ended, and nobody would be notified.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class SilenceWatch:
         self._since = self._notifying_since = self._looked_at = now
 
     def look(self, now: datetime) -> None:
-        # All places seem silent after a pause (the machine slept, the clock was set, the database
-        # was unavailable). So their grace period starts again.
+        # After a pause (the machine slept, the clock was set, the database was unavailable) all
+        # places seem silent, so their grace starts again.
         if not timedelta(0) <= now - self._looked_at <= MAX_PAUSE:
             self._since = now
-        # Without an alert worker, nobody is notified of a silent place: a server that was off has
-        # just started, and its places are back within seconds.
+        # Without an alert worker, nobody is notified of a silent place: perhaps a server that was
+        # off has just started, and its places are back within seconds.
         if not self._alone and liveness.signs_of(liveness.WORKER, now).silent:
             self._notifying_since = now
         if not self._alone or liveness.signs_of(liveness.CHECKER, now).silent:

@@ -3,19 +3,20 @@
 What counts, for statistics, reports and pages alike:
 
 - A result covers the time from its check until the next one in its place, at most
-  ``cover_limit_ms`` by the interval of its monitor at the time. Time without cover is a gap. A
-  pause ends the cover, as does removing the place from the monitor. A check on request of a paused
-  monitor does not count; one in a place that does not check the monitor covers a second.
-- Covered time in a maintenance window, to the second, is neither up nor down; the time of an
-  ``unknown`` result is neither, too, unless the result of another place covers it. If a window was
-  changed or deleted since, ``maintenance`` of the results counts instead.
-- All other covered time is watched. It is down while an incident lasts, from ``started_at`` to
-  ``ended_at``, also one that only late results show (``found_late``). It is up otherwise: a single
-  failure that a recheck cancelled is not downtime, nor is one that too few places see. Up is
-  degraded if any place gets a slow answer, or sees a failure through all confirmations that
-  another place does not see.
-- An incident classified as a false alarm does not count. The time of one classified as maintenance
-  is maintenance.
+  ``cover_limit_ms`` by the interval that its monitor had then. Time without cover is a gap. A pause
+  ends the cover, as does removing the place from the monitor. A check on request covers nothing if
+  the monitor is paused or not checked from the place; it covers a second if no place checks the
+  monitor.
+- Covered time in a maintenance window, to the second, is neither up nor down. The time of an
+  ``unknown`` result is neither up nor down, unless a result of another place covers it. If a window
+  was changed or deleted since, ``maintenance`` of the results counts instead.
+- The time in which a monitor was unreachable because of a parent is unknown.
+- All other covered time is watched. It is down while a down incident lasts, also one that only late
+  results show (``found_late``). It is up otherwise: a single failure that a recheck cancelled is no
+  downtime, nor is a failure that too few places see. Up is degraded if a place gets slow answers,
+  or if a place sees a failure through all confirmations that another place does not see.
+- An incident that is classified as a false alarm does not count. One that is classified as
+  maintenance counts as maintenance.
 - Uptime is up / (up + down); without watched time there is none.
 - Response times are those of good answers outside of maintenance.
 """

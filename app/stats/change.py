@@ -1,5 +1,5 @@
-"""Whether response times changed at a moment, such as a deploy: compares equal spans before and
-after it. Pure. docs/slow.md has the rule for people.
+"""Whether response times changed at a moment, such as a deploy: compares equal times before and
+after it. The functions are pure. docs/slow.md has the rule for people.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from app.records import PHASES
 
 Bucket = Mapping[str, Any]
 
-# On each side of the moment. With fewer, a difference may be chance.
+# The buckets and checks that each side of the moment must have: with fewer, a difference may be
+# chance.
 MIN_BUCKETS, MIN_CHECKS = 4, 12
 # Smaller changes are not shown: times are whole milliseconds, and a target nearby takes three.
 MIN_PERCENT, MIN_MS = 10, 5
 
 
 class ResponseChange(NamedTuple):
-    """Medians in ms, before and after. ``percent`` is above 0 if it is slower. ``phase``: the
-    phase that changed most; None if none is measured. ``length``: of each side.
+    """``before`` and ``after``: the medians in ms. ``percent`` is above 0 if it became slower.
+    ``phase``: the phase that changed most in this direction; None if there is none. ``length``: the
+    time of each side.
     """
 
     before: int
@@ -36,10 +38,10 @@ class ResponseChange(NamedTuple):
 def changes(
     buckets: Sequence[Bucket], moments: Sequence[datetime]
 ) -> Iterator[tuple[Sequence[int], ResponseChange]]:
-    """The changes at ``moments``, which are in order and within the buckets. Moments with too few
-    buckets between them are one group: each change comes with the indexes of its group.
+    """The changes at ``moments``, which are in order and within the buckets, each with the indexes
+    of its moments: moments with too few buckets between them are one group.
 
-    A side ends at the next moment, since something else may have changed there. A bucket with a
+    A side ends at the next moment, because something else may have changed then. A bucket with a
     moment in it is on neither side.
     """
     start = datetime.fromisoformat(buckets[0]["start"])
@@ -65,7 +67,7 @@ def changes(
 
 
 def _trimmed(buckets: Sequence[Bucket]) -> Sequence[Bucket]:
-    """Without the buckets before the first measurement, and after the last."""
+    """The buckets from the first with a response time to the last."""
     measured = [index for index, bucket in enumerate(buckets) if _has_time(bucket)]
     return buckets[measured[0] : measured[-1] + 1] if measured else ()
 
@@ -90,7 +92,7 @@ def _change(
     if not before or abs(difference) < smallest or _overlap(*times):
         return None
     sign = copysign(1, difference)
-    by_phase = {name: sign * (_middle(later, name) - _middle(earlier, name)) for name in PHASES}
+    by_phase = {name: sign * (_median(later, name) - _median(earlier, name)) for name in PHASES}
     phase = max(PHASES, key=by_phase.__getitem__)
     percent = round(100 * difference / before)
     largest = phase if by_phase[phase] > 0 else None
@@ -104,5 +106,5 @@ def _overlap(times: Sequence[int], others: Sequence[int]) -> bool:
     return low <= other_high and other_low <= high
 
 
-def _middle(side: Sequence[Bucket], phase: str) -> float:
+def _median(side: Sequence[Bucket], phase: str) -> float:
     return float(median(bucket["timings"][phase] or 0 for bucket in side))

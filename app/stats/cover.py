@@ -12,15 +12,18 @@ from typing import TypeVar
 from app.judge.verdict import PastResult, failures_after
 from app.records import Verdict
 
-OVERDUE_MS = 60_000  # a check may be so late without a gap before it
+OVERDUE_MS = 60_000  # a check may be late by this much without a gap before it
 Span = tuple[int, int]  # begin and end, ms
 At = TypeVar("At", int, datetime)
-# The kind of the time after a check. Whether watched time is up or down depends on incidents.
+# The kinds of covered time. Whether WATCHED is up or down depends on incidents.
 WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
-# A failure that one place of several sees, before and after all confirmations.
-_FAILING, _LASTING = 4, 5
+# The time after a failure in one of several places: before and after all confirmations.
+_FAILING, _PERSISTENT = 4, 5
 _KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
-_CONCLUSIVE = (Verdict.UP, Verdict.DOWN)  # a tuple: tested for each check, and faster than a set
+_WATCHED_VERDICTS = (
+    Verdict.UP,
+    Verdict.DOWN,
+)  # a tuple: tested for each check, and faster than a set
 Cover = tuple[int, int, int]  # kind, begin and end
 ALL_TIME: Sequence[Span] = ((-(2**62), 2**62),)
 
@@ -35,13 +38,13 @@ def cover_limit_ms(interval: int, timeout: int) -> int:
 def covered(
     checks: Sequence[PastResult], limit: int, planned: Sequence[Span] = (), confirmations: int = 0
 ) -> list[Cover]:
-    """The time that ``checks`` (in order) cover; adjoining spans of a kind are merged.
+    """The time that ``checks`` (in order) cover; adjoining spans of one kind are merged.
 
-    A check counts until the next one of its place, ``limit`` ms at most. If several places check,
-    ``_kind_of_all`` combines them; it counts a failure of one place after ``confirmations``. A
+    A check counts until the next one of its place, ``limit`` ms at most. ``_kind_of_all`` combines
+    the kinds of several places; a failure of one place counts there after ``confirmations``. A
     check in a window of ``planned`` does not make the time after the window maintenance.
 
-    Most monitors have one kind all day, so callers work on a span or two, not on each check.
+    Most monitors have one kind all day, so callers work on a few spans, not on each check.
     """
     if not of_several_places(checks):
         return _cover_of_place(checks, _kinds(checks, planned), limit)
@@ -72,28 +75,28 @@ def _kinds(checks: Iterable[PastResult], planned: Sequence[Span]) -> list[int]:
     return [
         MAINTENANCE
         if maintenance and not _is_within(planned, at_ms)
-        else (WATCHED if verdict in _CONCLUSIVE else _KINDS[verdict])
+        else (WATCHED if verdict in _WATCHED_VERDICTS else _KINDS[verdict])
         for at_ms, verdict, maintenance, _, _, _, _ in checks
     ]
 
 
 def _kinds_of_place(checks: Iterable[PastResult], limit: int, confirmations: int) -> Iterator[int]:
-    """The kind of each check of one place among several; ``_maintenance`` adds maintenance.
-    Failures in a row are counted as for the place's vote; a gap ends them.
+    """The kind of each check of one of several places, without maintenance (``_maintenance``).
+    Failures in a row are counted as for the place's vote, but a gap resets the count.
     """
     failures = stop = 0
     for at_ms, verdict, maintenance, _, _, covers_ms, _ in checks:
         failures = failures_after(0 if at_ms > stop else failures, verdict, maintenance=maintenance)
         if verdict is Verdict.DOWN:
-            yield _LASTING if failures > confirmations else _FAILING
+            yield _PERSISTENT if failures > confirmations else _FAILING
         else:
             yield WATCHED if verdict is Verdict.UP else _KINDS[verdict]
         stop = at_ms + (limit if covers_ms is None else covers_ms)
 
 
 def _cover_of_place(checks: Iterable[PastResult], kinds: Iterable[int], limit: int) -> list[Cover]:
-    """``covered`` for checks of one place, each of which ends the time of the previous one.
-    ``kinds``: of each check. The first span has no length; callers skip such spans.
+    """``covered`` for the checks of one place. ``kinds``: the kind of each check. The first span
+    has no length; callers skip such spans.
     """
     spans: list[Cover] = []
     kind, begin, stop = WATCHED, 0, 0
@@ -107,8 +110,8 @@ def _cover_of_place(checks: Iterable[PastResult], kinds: Iterable[int], limit: i
 
 
 def _maintenance(checks: Iterable[PastResult], planned: Sequence[Span]) -> list[Span]:
-    """The spans in which the newest check, of any place, was in maintenance. A span lasts until the
-    next check that was not, even if its own check counts for a second.
+    """The spans in which the newest check of all places was in maintenance, outside of the windows
+    of ``planned``. A span lasts until the next check that was not in maintenance.
     """
     spans: list[Span] = []
     since = None
@@ -127,7 +130,7 @@ def _is_within(spans: Sequence[Span], at_ms: int) -> bool:
 
 
 def _of_all_places(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
-    """The cover of all places together, from that of each."""
+    """Combine the cover of each place."""
     changes = sorted(
         change
         for spans in covers
@@ -135,7 +138,7 @@ def _of_all_places(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
         for change in ((begin, kind, 1), (stop, kind, -1))
         if begin < stop
     )
-    counts = [0] * (_LASTING + 1)  # how many places see each kind
+    counts = [0] * (_PERSISTENT + 1)  # how many places see each kind
     present, since = None, 0
     for at, at_once in groupby(changes, key=itemgetter(0)):
         for _at, kind, difference in at_once:
@@ -148,22 +151,23 @@ def _of_all_places(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
 
 
 def _kind_of_all(counts: Sequence[int]) -> int | None:
-    """The kind of a moment from how many places see each; None if no check covers it (decision 14).
+    """The kind of a moment, by how many places see each kind; None if no check covers it
+    (decision 14).
 
-    ``unknown`` is no vote. The time is degraded if one place is slow, or if a failure is confirmed
-    in one place while another is up. Any other failure is watched time: the monitor's rule decides
-    whether an incident opens, and the incident makes the time down.
+    ``unknown`` is no vote. The time is degraded if one place is slow, or if one place sees a
+    persistent failure while another is up. The time of any other failure is WATCHED: the monitor's
+    rule decides whether an incident opens, and the incident makes the time down.
     """
-    if counts[DEGRADED] or (counts[_LASTING] and counts[WATCHED]):
+    if counts[DEGRADED] or (counts[_PERSISTENT] and counts[WATCHED]):
         return DEGRADED
-    if counts[WATCHED] or counts[_FAILING] or counts[_LASTING]:
+    if counts[WATCHED] or counts[_FAILING] or counts[_PERSISTENT]:
         return WATCHED
     return UNKNOWN if counts[UNKNOWN] else None
 
 
 def split(spans: Sequence[tuple[At, At]], begin: At, end: At) -> list[tuple[bool, At, At]]:
-    """Split the time from ``begin`` to ``end`` at ``spans`` (in order). Each piece: whether it is
-    inside a span, its begin and its end.
+    """Split the time from ``begin`` to ``end`` at ``spans`` (merged, in order). Returns for each
+    piece whether it is inside a span, its begin and its end.
     """
     if not spans:
         return [(False, begin, end)]

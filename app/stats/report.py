@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.stats.series import iso, mttr, total_of, totals_of
-from app.stats.tally import DAY_MS, NO_OUTAGE, Incident, Sums, percentile, seconds
+from app.stats.tally import DAY_MS, NO_OUTAGE, IncidentSpan, Sums, percentile, seconds
 
 ALL = 0  # the key of the sum over all monitors; no record has this id
 
@@ -28,7 +28,7 @@ def figures(
     start: int,
     end: int,
     pieces: Mapping[int, Pieces],
-    incidents: Mapping[int, Sequence[Incident]],
+    incidents: Mapping[int, Sequence[IncidentSpan]],
     *,
     days: bool = False,
 ) -> dict[int, dict[str, Any]]:
@@ -36,7 +36,7 @@ def figures(
     ``start``, ``end`` and the times in ``pieces`` are ms since 1970; durations in the answer are
     whole seconds, response times ms. ``days``: add the UTC days of each monitor (``_day``).
     """
-    total_of_all, counted_of_all = Sums(), list[Incident]()
+    total_of_all, counted_of_all = Sums(), list[IncidentSpan]()
     answer: dict[int, dict[str, Any]] = {}
     for id, parts in pieces.items():
         by_day = _by_day(parts, start, end)
@@ -68,7 +68,7 @@ def _day(at: int, sums: Sums) -> dict[str, Any]:
 
 
 def _figures(
-    total: Sums, incidents: Sequence[Incident], start: int, end: int, monitors: int
+    total: Sums, incidents: Sequence[IncidentSpan], start: int, end: int, monitors: int
 ) -> dict[str, Any]:
     lengths = [min(end, stop or end) - max(start, at) for at, stop, _ in incidents]
     return {

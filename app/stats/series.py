@@ -12,7 +12,7 @@ from app.records import PHASES
 from app.rules import time
 from app.rules.figures import BRIEF_OUTAGE
 from app.stats import RANGES
-from app.stats.tally import DAY_MS, HOUR_MS, NO_OUTAGE, Incident, Sums, percentile, seconds
+from app.stats.tally import DAY_MS, HOUR_MS, NO_OUTAGE, IncidentSpan, Sums, percentile, seconds
 
 MINUTE_MS = 60_000
 # The width of a bucket of each range: a range has from 60 to some 370 of them.
@@ -31,12 +31,12 @@ PERCENTILES = (50, 95, 99)
 
 
 def start_of(range_: str, now_ms: int) -> int:
-    """The start of a range in ms: rounded up to the hour (for ``3h``: to a bucket), so it is never
-    longer than its name.
+    """The start of a range in ms. It is rounded up to the hour (for ``3h``: to a bucket), so that
+    the range is not longer than its name says.
     """
-    step = HOUR_MS if range_ != "3h" else BUCKETS["3h"]
+    unit = HOUR_MS if range_ != "3h" else BUCKETS["3h"]
     begin = now_ms - RANGES[range_] // timedelta(milliseconds=1)
-    return begin + -begin % step
+    return begin + -begin % unit
 
 
 class ChartSpan(NamedTuple):
@@ -52,8 +52,8 @@ def span_of_range(range_: str, now_ms: int) -> ChartSpan:
 
 
 def span_of(start: int, end: int, now_ms: int, *, min_width: int = MINUTE_MS) -> ChartSpan:
-    """The chart of the time from ``start`` to ``end``, with buckets of ``min_width`` or wider. It
-    begins and ends with whole buckets, but does not end in the future.
+    """The span of a chart from ``start`` to ``end``, with buckets of ``min_width`` or wider. It has
+    whole buckets, but does not end in the future.
     """
     fitting = (width for width in WIDTHS if (end - start) <= width * MAX_BUCKETS)
     width = max(min_width, next(fitting, DAY_MS))
@@ -61,31 +61,31 @@ def span_of(start: int, end: int, now_ms: int, *, min_width: int = MINUTE_MS) ->
 
 
 class ChartSums:
-    """The sums of a chart's buckets by their start (ms), the total, and the figures of each bucket
-    in an answer. It never changes, so that it can be cached.
+    """The sums of a chart's buckets by their start (ms), their total, and the figures of each
+    bucket in an answer. It is not changed, because it is cached.
     """
 
     def __init__(self, pieces: Iterable[tuple[int, Sums]], width: int) -> None:
-        self.buckets = merged(pieces, width)
+        self.buckets = by_bucket(pieces, width)
         self.total = total_of(self.buckets.values())
         self.figures = {begin: _figures(sums) for begin, sums in self.buckets.items()}
 
 
-def between(
+def statistics_of(
     span: ChartSpan,
     pieces: Iterable[tuple[int, Sums]],
-    incidents: Sequence[Incident],
+    incidents: Sequence[IncidentSpan],
     summed: ChartSums | None = None,
 ) -> dict[str, Any]:
-    """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
-    ``range`` is None.
+    """The answer for a span, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response
+    times ms. ``range`` is None.
 
-    ``pieces``: start and sums of periods within the span, none wider than a bucket, that are not in
-    ``summed``. ``incidents``: those that overlap the span.
+    ``pieces``: the start and sums of periods within the span that are not in ``summed`` and not
+    wider than a bucket. ``incidents``: those that overlap the span.
     """
     start, end, width = span
     summed = summed or ChartSums((), width)
-    added = merged(pieces, width)
+    added = by_bucket(pieces, width)
     total = total_of([summed.total, *added.values()])
     figures = dict(summed.figures)
     for begin, sums in added.items():
@@ -101,7 +101,7 @@ def between(
         "mttr": mttr(counted, end),
         "response_time": _response(total),
         "bucket_seconds": width // 1000,
-        # Buckets without data stay, so that they show as gaps in the chart.
+        # Buckets without data are gaps in the chart.
         "buckets": [
             {"start": iso(begin), "end": iso(begin + width), **figures.get(begin, _NO_FIGURES)}
             for begin in range(start - start % width, end, width)
@@ -128,8 +128,8 @@ def total_of(parts: Iterable[Sums]) -> Sums:
     return total
 
 
-def merged(pieces: Iterable[tuple[int, Sums]], width: int) -> dict[int, Sums]:
-    """The sums of each bucket of this width (ms) by its start; ``pieces`` stay as they are."""
+def by_bucket(pieces: Iterable[tuple[int, Sums]], width: int) -> dict[int, Sums]:
+    """The sums of each bucket of this width (ms), by its start; ``pieces`` are not changed."""
     buckets: dict[int, Sums] = {}
     for begin, sums in pieces:
         start = begin - begin % width
@@ -139,17 +139,17 @@ def merged(pieces: Iterable[tuple[int, Sums]], width: int) -> dict[int, Sums]:
     return buckets
 
 
-def mttr(incidents: Iterable[Incident], end: int) -> int | None:
-    """Mean time to recovery of the incidents that ended by ``end``, in whole seconds; None if none
-    did.
+def mttr(incidents: Iterable[IncidentSpan], end: int) -> int | None:
+    """The mean time to recovery of the incidents that ended by ``end``, in whole seconds; None
+    without such incidents.
     """
     lengths = [stop - start for start, stop, _ in incidents if stop is not None and stop <= end]
     return seconds(sum(lengths) // len(lengths)) if lengths else None
 
 
 def day_state(bucket: Mapping[str, Any]) -> str:
-    """The state of a day in a bar: ``brief`` or ``down`` if any of it was down, else the first of
-    the list that occurs.
+    """The state of a day or an hour in a bar: ``brief`` or ``down`` if any of it was down, else the
+    first of ``up``, ``maintenance`` and ``unknown`` that occurs, else ``none``.
     """
     if 0 < bucket["down"] <= BRIEF_OUTAGE:
         return "brief"
@@ -185,7 +185,7 @@ def _figures(sums: Sums) -> Mapping[str, Any]:
 
 
 def _response(total: Sums) -> dict[str, int | None]:
-    # Percentiles from the histogram, so that they equal those of a report.
+    # The percentiles are those of the histogram, as in a report.
     answer = {"avg": _mean(total.response_sum, total.response_count)}
     for percent in PERCENTILES:
         answer[f"p{percent}"] = percentile(total, percent)
@@ -210,7 +210,7 @@ def start_of_strip(now_ms: int) -> int:
 
 
 class StripHour(NamedTuple):
-    """The figures of one hour for a strip: seconds, and response times (count and sum in ms).
+    """The figures of one hour for a strip: seconds, and the count and sum (ms) of response times.
     ``degraded`` is part of ``up``.
     """
 
@@ -227,8 +227,8 @@ EMPTY_HOUR = StripHour(0, 0, 0, 0, 0, 0)
 
 
 class LastHours(NamedTuple):
-    """``entries``: one for each of ``STRIP_HOURS``, oldest first, as ``day_state`` reads them.
-    ``newest``: the start (ms) and the figures of the last hour with data, which may not be over.
+    """``entries``: one for each of ``STRIP_HOURS``, oldest first. ``newest``: the last hour with
+    data, by its start (ms); it may not have ended.
     """
 
     entries: Sequence[Mapping[str, Any]]
@@ -239,9 +239,9 @@ def strips_since(start: int, hours: Mapping[int, Mapping[int, StripHour]]) -> di
     """The strip of each monitor since ``start`` (ms). ``hours``: by monitor, then by start (ms).
 
     In an entry, ``up``, ``down``, ``unknown``, ``maintenance`` and ``degraded`` (part of ``up``)
-    are seconds, ``response_time`` a mean in ms or None.
+    are seconds, and ``response_time`` is a mean in ms or None.
     """
-    # Computed once for all monitors: a list shows a hundred.
+    # The times are formatted once for all monitors: a list has a hundred.
     begins = [(at, iso(at)) for at in range(start, start + STRIP_HOURS * HOUR_MS, HOUR_MS)]
     return {
         id: LastHours(
@@ -260,8 +260,8 @@ def with_hours(
     for begin, hour in hours.items():
         index = (begin - start) // HOUR_MS
         if 0 <= index < STRIP_HOURS:
-            whole = StripHour(*map(add, strip.newest.get(begin, EMPTY_HOUR), hour))
-            entries[index] = _strip_entry(entries[index]["start"], whole)
+            total = StripHour(*map(add, strip.newest.get(begin, EMPTY_HOUR), hour))
+            entries[index] = _strip_entry(entries[index]["start"], total)
     return entries
 
 

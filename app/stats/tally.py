@@ -1,6 +1,7 @@
-"""Checks and incidents of one monitor, summed by period. ``app/stats`` defines what counts.
+"""The checks and incidents of one monitor, summed by period. ``app/stats`` defines what counts.
 
-Times are whole milliseconds since 1970. No clock is read: ``end`` is the present or earlier.
+Times are whole milliseconds since 1970. No clock is read: callers pass an ``end`` that is not in
+the future.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
-# Start, end (None: it is open), and classification. ``BEHIND`` as a classification: the monitor was
-# unreachable because of another one.
-Incident = tuple[int, int | None, str | None]
+# The start, end (None: it is open) and classification of an incident. With the classification
+# ``BEHIND``, it is a time in which the monitor was unreachable because of a parent.
+IncidentSpan = tuple[int, int | None, str | None]
 BEHIND = "behind"
 NO_OUTAGE = (*Classification, BEHIND)
 
-# The result that covers a time is at most so much older.
+# The longest time that a result of any monitor can cover
 MAX_COVER_MS = cover_limit_ms(max(CHECK_EVERY_SECONDS), max(TIMEOUT_SECONDS))
 
 
@@ -71,7 +72,7 @@ class Sums:
         if other.response_max is not None:
             self.response_max = max(self.response_max or 0, other.response_max)
         self.phases = list(map(add, self.phases, other.phases))
-        if not self.histogram:  # as for a bucket of one row: copied without a loop in Python
+        if not self.histogram:  # copied without a loop in Python
             self.histogram = dict(other.histogram)
             return
         histogram = self.histogram  # a local name: 90 days add 5,000 of these counts
@@ -100,13 +101,13 @@ class Sums:
 
 
 def seconds(ms: int) -> int:
-    # Rounded half up: half to even would drop half a second of downtime.
+    # Halves are rounded up: ``round`` would drop half a second of downtime.
     return (ms + 500) // 1000
 
 
 def percent(up: int, down: int) -> float | None:
-    """Uptime in percent to four places. It is 100 only if nothing was down, and 0 only if nothing
-    was up. None: no data.
+    """Uptime in percent, with four decimal places; None without data. It is 100 only if nothing was
+    down, and 0 only if nothing was up.
     """
     if up + down == 0:
         return None
@@ -127,7 +128,7 @@ class OutageTimes:
 
 
 def outage_times(
-    incidents: Iterable[Incident], end: int, planned: Iterable[Span] = ()
+    incidents: Iterable[IncidentSpan], end: int, planned: Iterable[Span] = ()
 ) -> OutageTimes:
     """The spans of ``incidents``; an open one lasts until ``end``. ``planned``: maintenance
     windows.
@@ -141,14 +142,8 @@ def outage_times(
             behind.append(span)
         elif classification != Classification.FALSE_ALARM:
             down.append(span)
-    outages, times = merged([*down, *excused]), merged(behind)
-    outside = (
-        (first, last)
-        for start, stop in times
-        for inside, first, last in split(outages, start, stop)
-        if not inside
-    )
-    return OutageTimes(merged(down), merged(excused), merged(planned), merged(outside))
+    outside = merged(without(merged(behind), [*down, *excused]))
+    return OutageTimes(merged(down), merged(excused), merged(planned), outside)
 
 
 def merged(spans: Iterable[tuple[At, At]]) -> tuple[tuple[At, At], ...]:
@@ -164,6 +159,19 @@ def merged(spans: Iterable[tuple[At, At]]) -> tuple[tuple[At, At], ...]:
     return tuple(result)
 
 
+def without(
+    spans: Iterable[tuple[At, At]], removed: Iterable[tuple[At, At]]
+) -> list[tuple[At, At]]:
+    """The time of ``spans`` that is in none of ``removed``."""
+    removed = merged(removed)
+    return [
+        (start, stop)
+        for span in spans
+        for is_removed, start, stop in split(removed, *span)
+        if not is_removed and start < stop
+    ]
+
+
 def tally(
     checks: Sequence[PastResult],
     spans: OutageTimes,
@@ -173,11 +181,11 @@ def tally(
     end: int,
     confirmations: int = 0,
 ) -> dict[int, Sums]:
-    """Sums by the start of each period of ``period`` ms from ``start`` to ``end``.
+    """The sums of each period of ``period`` ms from ``start`` to ``end``, by its start.
 
-    ``checks`` are in order and begin early enough: a check before ``start`` may cover time after
-    it, and with several places, the ``confirmations`` of a failure may be even earlier. ``limit``:
-    the longest time that a check counts, in ms. Periods are aligned to 1970; those without data are
+    ``checks`` are in order and begin before ``start``: an earlier check may cover time after it,
+    and with several places, a failure may have been confirmed by even earlier ones. ``limit``: the
+    longest time that a check counts, in ms. Periods are aligned to 1970; those without data are
     left out.
     """
     by_start: dict[int, Sums] = {}
@@ -209,42 +217,32 @@ def tally(
             cut = min(stop, period_start + period)
             sums = by_start.setdefault(period_start, Sums())
             for inside, first, last in split(spans.planned, begin, cut):
-                for hidden, since_then, until_then in split(spans.behind, first, last):
-                    piece_kind = MAINTENANCE if inside else UNKNOWN if hidden else kind
-                    _add_time(sums, piece_kind, spans, since_then, until_then)
+                for is_behind, piece_start, piece_end in split(spans.behind, first, last):
+                    piece_kind = MAINTENANCE if inside else UNKNOWN if is_behind else kind
+                    _add_time(sums, piece_kind, spans, piece_start, piece_end)
             begin = cut
     return by_start
 
 
 def _add_time(sums: Sums, kind: int, spans: OutageTimes, begin: int, end: int) -> None:
-    length = end - begin
     if kind == MAINTENANCE:
-        sums.maintenance += length
+        sums.maintenance += end - begin
         return
     if kind == UNKNOWN:
-        sums.unknown += length
+        sums.unknown += end - begin
         return
-    excused = overlap(spans.excused, begin, end)
-    down = overlap(spans.down, begin, end)
-    if excused and down:
-        down -= _overlap_of_both(spans, begin, end)
-    sums.maintenance += excused
-    sums.down += down
-    sums.up += length - excused - down
-    if kind == DEGRADED:
-        sums.degraded += length - excused - down
+    for is_excused, first, last in split(spans.excused, begin, end):
+        if is_excused:  # also if it is down
+            sums.maintenance += last - first
+            continue
+        down = overlap(spans.down, first, last)
+        sums.down += down
+        sums.up += last - first - down
+        if kind == DEGRADED:
+            sums.degraded += last - first - down
 
 
-def _overlap_of_both(spans: OutageTimes, begin: int, end: int) -> int:
-    """The time that is both excused and down; it counts as excused."""
-    return sum(
-        overlap(spans.excused, max(begin, start), min(end, stop))
-        for start, stop in spans.down
-        if start < end and stop > begin
-    )
-
-
-# --- Response times counted in fixed buckets, so that hours can be added to days with percentiles
+# --- Response times, counted in fixed buckets: the sums of hours give the percentiles of a day
 #
 # Bucket ``i`` holds times above ``RATIO ** i`` ms and up to ``RATIO ** (i + 1)`` ms; bucket 0
 # begins at 0. With a ratio of 1.05 a percentile is accurate to 2.5 %, and a minute is in
@@ -256,21 +254,20 @@ _LOG = math.log(RATIO)
 Histogram = dict[int, int]
 
 
-@lru_cache(maxsize=4096)  # the same few values come again and again, and a logarithm is slow
+@lru_cache(maxsize=4096)  # a logarithm is slow, and most response times are among a few values
 def bucket(ms: int) -> int:
     """The bucket of a response time in milliseconds."""
     return 0 if ms <= 1 else max(0, math.ceil(math.log(ms) / _LOG - 1e-9) - 1)
 
 
-def middle(bucket: int) -> float:
+def representative(bucket: int) -> float:
     """The response time that represents a bucket, in ms: its geometric mean."""
     return float(RATIO ** (bucket + 0.5))
 
 
 def percentile(sums: Sums, percent: float) -> int | None:
-    """The response time in ms that ``percent`` of all do not exceed. The last of
-    them is the maximum. If all are in one bucket, any other is their mean, which is nearer to them
-    than the middle of the bucket.
+    """The response time in ms that ``percent`` of all do not exceed. For the highest rank it is the
+    maximum. If all are in one bucket, it is their mean, which is more accurate than the bucket.
     """
     count = sum(sums.histogram.values())
     if not count:
@@ -284,6 +281,6 @@ def percentile(sums: Sums, percent: float) -> int | None:
     for bucket_number in sorted(sums.histogram):
         counted += sums.histogram[bucket_number]
         if counted >= rank:
-            value = round(middle(bucket_number))
+            value = round(representative(bucket_number))
             return value if highest is None else min(value, highest)
     raise AssertionError("the ranks are those of the counts")

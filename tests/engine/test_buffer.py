@@ -48,7 +48,7 @@ def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
         buffer.add([MadeResult(7, 1, at, number) for number, at in enumerate(hours)])
     with closing(Buffer(tmp_path)) as buffer:
         assert buffer.delete_old(now) == 1
-        assert buffer.done() == {7: (1, hours[-1])}
+        assert buffer.last_checks() == {7: (1, hours[-1])}
         assert newest(buffer, 3) == [24, 23, 22]
         assert buffer.newest(3, 1000).more
         assert buffer.newest(3, 1).bodies == ["24"]
@@ -76,7 +76,7 @@ def test_a_damaged_buffer_is_set_aside(damage, tmp_path):
         buffer.add([MadeResult(number, 1, now, "x" * 100) for number in range(300)])
     damage(tmp_path / "agent.db")
     with closing(Buffer(tmp_path)) as buffer:
-        buffer.done()
+        buffer.last_checks()
         buffer.newest(1000, 10**6)
         buffer.remove(buffer.newest(1000, 10**6))
         buffer.add([MadeResult(7, 1, now, "new")])
@@ -279,7 +279,7 @@ def life(folder):
         buffer.remove(batch)
 
     with closing(Buffer(folder)) as buffer:
-        buffer.done()
+        buffer.last_checks()
         buffer.add(made(3))
         send(2)
         buffer.add(made(4, 5))
@@ -346,7 +346,7 @@ def test_damaged_times_of_checks_are_left_out(tmp_path):
         for id, odd in enumerate(("NULL", "'x'", "1e300", "x'00'")):
             file.execute(f"UPDATE done SET at = {odd} WHERE monitor_id = {id}")
     with closing(Buffer(tmp_path)) as buffer:
-        assert list(buffer.done()) == [4]
+        assert list(buffer.last_checks()) == [4]
 
 
 def test_a_file_with_an_id_that_no_agent_gives_is_set_aside(tmp_path):

@@ -18,7 +18,7 @@ from app.db.connections import CACHE_KB, SMALL_CACHE_KB
 from app.db.tables import ResultRow
 from app.engine import outcomes
 from app.engine.checker import Checker
-from app.engine.shards import Piece, Unread
+from app.engine.shards import Piece, UnreadShards
 from app.records import Outcome, Result, Verdict
 from tests.factories import make_monitor
 
@@ -118,7 +118,7 @@ def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core,
 
 
 def test_a_shard_that_is_gained_while_others_are_read_is_read_from_its_beginning():
-    unread = Unread()
+    unread = UnreadShards()
     unread.add([1, 2])
     unread.done(unread.next(), 700)
     unread.add([3])
@@ -133,7 +133,7 @@ def test_a_shard_that_is_gained_while_others_are_read_is_read_from_its_beginning
 
 
 def test_a_shard_that_is_lost_is_not_read_on():
-    unread = Unread()
+    unread = UnreadShards()
     unread.add([1, 2])
     unread.keep({2: 5})
     assert unread.next() == Piece(frozenset({2}), 0)

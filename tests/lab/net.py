@@ -88,7 +88,9 @@ class Connection:
         self.sock.close()
 
     def finish(self) -> None:
-        """Close with a FIN. Unread bytes would make it a RST, so what the client sent is read."""
+        """Close with a FIN. UnreadShards bytes would make it a RST, so what the client sent is
+        read.
+        """
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_WR)
             self.wait_until_gone(2.0)

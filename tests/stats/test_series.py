@@ -12,13 +12,13 @@ from app.stats.report import figures
 from app.stats.series import (
     BUCKETS,
     ChartSpan,
-    between,
     day_state,
     iso,
     mttr,
     span_of,
     span_of_range,
     start_of,
+    statistics_of,
 )
 from app.stats.tally import BEHIND, DAY_MS, HOUR_MS, Sums
 
@@ -27,7 +27,7 @@ NOW = int(datetime(2026, 11, 21, 8, 20, 30, tzinfo=UTC).timestamp() * 1000)
 
 @pytest.mark.parametrize("range_", RANGES)
 def test_the_buckets_of_a_range_cover_it_without_a_gap(range_):
-    answer = between(span_of_range(range_, NOW), [], [])
+    answer = statistics_of(span_of_range(range_, NOW), [], [])
     start, length = start_of(range_, NOW), RANGES[range_].total_seconds() * 1000
     assert length - HOUR_MS < NOW - start <= length
     assert (answer["from"], answer["to"]) == (iso(start), "2026-11-21T08:20:30Z")
@@ -51,7 +51,7 @@ def test_pieces_fall_into_their_buckets_and_add_up():
         (start, None, None),
     ]
     pieces = [(start, good), (start + HOUR_MS, bad), (start + 10 * DAY_MS, good)]
-    answer = between(span_of_range("30d", NOW), pieces, incidents)
+    answer = statistics_of(span_of_range("30d", NOW), pieces, incidents)
     assert answer["checks"] == 180
     assert answer["downtime"] == 90
     assert answer["uptime"] == round(100 * (3 * 3600 - 90) / (3 * 3600), 4)
@@ -86,7 +86,7 @@ def test_statistics_of_a_time_and_a_report_of_it_have_the_same_figures():
         (start + HOUR_MS, end + HOUR_MS, None),  # its end is in neither
         (start, start + 9000, "false_alarm"),
     ]
-    shown = between(ChartSpan(start, end, HOUR_MS), pieces, incidents)
+    shown = statistics_of(ChartSpan(start, end, HOUR_MS), pieces, incidents)
     report = figures(start, end, {1: pieces}, {1: incidents})[1]
     names = (
         "uptime",
@@ -134,14 +134,14 @@ def test_a_chosen_time_has_buckets_that_hold_it_and_are_not_too_many(hours, minu
     assert span.width == minutes * 60_000
     assert span.start <= start < span.start + span.width
     assert span.end - span.width < end <= span.end
-    answer = between(span, [], [])
+    answer = statistics_of(span, [], [])
     assert (answer["from"], answer["to"]) == (iso(span.start), iso(span.end))
     assert 1 <= len(answer["buckets"]) <= 370
 
 
 def test_a_chosen_time_that_is_not_over_ends_now():
     assert span_of(NOW - HOUR_MS, NOW + DAY_MS, NOW).end == NOW
-    answer = between(span_of(NOW - HOUR_MS, NOW + DAY_MS, NOW), [], [])
+    answer = statistics_of(span_of(NOW - HOUR_MS, NOW + DAY_MS, NOW), [], [])
     assert answer["buckets"][-1]["start"] < answer["to"] <= answer["buckets"][-1]["end"]
 
 

@@ -151,8 +151,8 @@ def test_windows_count_to_the_second_before_and_after_summing(
 
 
 def in_order(pieces: dict[int, list[Any]]) -> dict[int, list[Any]]:
-    """``rollups.between`` has no order: on PostgreSQL it follows the plan, and so the statistics of
-    the table.
+    """``rollups.sums_between`` has no order: on PostgreSQL it follows the plan, and so the
+    statistics of the table.
     """
     return {id: sorted(own, key=lambda piece: (piece[0], str(piece))) for id, own in pieces.items()}
 
@@ -182,7 +182,7 @@ def test_a_list_of_monitors_has_the_figures_that_each_has_alone(core: Flask) -> 
         lambda ids: listed(ids, here, UPTIME_RANGES, hours=False).uptimes,
         lambda ids: listed(ids, here, ("30d",), hours=True).uptimes,
         lambda ids: listed(ids, here, (), hours=True).hours,
-        lambda ids: in_order(rollups.between(ids, first - first % HOUR_MS, last, here)),
+        lambda ids: in_order(rollups.sums_between(ids, first - first % HOUR_MS, last, here)),
     ):
         together = read(ids)
         assert together == {id: read([id])[id] for id in ids}
@@ -205,12 +205,14 @@ def test_days_in_place_of_their_hours_have_the_same_time(core: Flask) -> None:
         (first - DAY_MS + 2 * HOUR_MS, first - DAY_MS + 5 * HOUR_MS),
         (first + 2 * HOUR_MS, first + 5 * HOUR_MS),
     ):
-        ways = [rollups.between([id], begin, end, here, days=days)[id] for days in (False, True)]
+        ways = [
+            rollups.sums_between([id], begin, end, here, days=days)[id] for days in (False, True)
+        ]
         hours, fewer = (sum(sums.up for _start, sums in pieces) for pieces in ways)
         assert hours == fewer == end - begin
         assert all(begin <= start < end for pieces in ways for start, _sums in pieces)
     with queries() as sent:
-        rollups.between([id], first - 3 * DAY_MS, to_ms(here), here)
+        rollups.sums_between([id], first - 3 * DAY_MS, to_ms(here), here)
     assert not [statement for statement in sent if "rollups" in statement and " OR " in statement]
 
 
@@ -232,7 +234,7 @@ def test_the_last_hour_of_a_day_counts_until_it_is_part_of_the_day(
         db.session.rollback()
         read = rollups.CachedDays().read([monitor.id], days, midnights, here)[monitor.id]
         since = [read.unsummed.get(index, (0, 0, 0, 0)) for index in range(len(days))]
-        return [rollups.plus(*pair) for pair in zip(read.seconds, since, strict=True)]
+        return [rollups.add_seconds(*pair) for pair in zip(read.seconds, since, strict=True)]
 
     before = figures(store, monitor.id), public_days()
     rollups.roll(here)
@@ -349,7 +351,7 @@ def test_figures_are_those_of_all_results_whenever_an_hour_is_summed(core: Flask
             rollups.reroll(monitor.id, begun, free)
         rollups.roll(at)
         pieces: dict[int, Sums] = defaultdict(Sums)
-        for begin, piece in rollups.between([monitor.id], *span, at, days=False)[monitor.id]:
+        for begin, piece in rollups.sums_between([monitor.id], *span, at, days=False)[monitor.id]:
             pieces[begin].add(piece)
         for begin, whole in from_results(monitor.id, start, at).items():
             for name in ("up", "down", "unknown", "maintenance", "degraded"):
@@ -375,7 +377,7 @@ def from_results(id: int, start: datetime, end: datetime) -> dict[int, Sums]:
     """The sums of each hour, as if nothing had been summed."""
     db.session.rollback()
     incidents = rollups.incidents_between([id], to_ms(start), to_ms(end))[id]
-    return rollups.single(rollups.monitor_of(id), incidents, to_ms(start), HOUR_MS, end)
+    return rollups.sums_by_period(rollups.monitor_of(id), incidents, to_ms(start), HOUR_MS, end)
 
 
 def any_results(

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app.stats import RANGES
-from app.stats.series import between, span_of_range
+from app.stats.series import span_of_range, statistics_of
 from app.web.shown import axis
 
 NOW = datetime(2026, 11, 21, 14, 27, 9, tzinfo=UTC)
@@ -44,6 +44,6 @@ def test_marks_are_in_order_within_the_range_and_not_too_many(range_: str, zone:
 def test_a_chart_of_days_has_no_mark_after_the_present() -> None:
     """The last bucket is today's and ends tomorrow, which was a label that was also cut."""
     now = datetime(2026, 11, 22, 16, tzinfo=UTC)  # a Sunday: the day after has a mark
-    statistics = between(span_of_range("90d", int(now.timestamp() * 1000)), [], [])
+    statistics = statistics_of(span_of_range("90d", int(now.timestamp() * 1000)), [], [])
     marks = axis.of_statistics(statistics, UTC)
     assert marks[-1][1] == "9 Nov"

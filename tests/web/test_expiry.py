@@ -54,8 +54,8 @@ def test_the_condition_and_the_alerts_count_as_the_page_does(app, monitor, side)
     now, days, count = side
     result = Result(checked_at=now, verdict=Verdict.UP)
     outcome = Outcome(result, ssl_expires_at=EXPIRES, ssl_host="shop.test")
-    assert alerting.certificate_due(outcome, days, now)
-    assert not alerting.certificate_due(outcome, days - 1, now)
+    assert alerting.is_certificate_due(outcome, days, now)
+    assert not alerting.is_certificate_due(outcome, days - 1, now)
     with app.app_context():
         with writing() as session:
             session.get_one(MonitorRow, monitor.id).alerts = [["email", "ops@shop.test"]]

@@ -14,7 +14,7 @@ from sqlalchemy import Select, String, bindparam, cast, func, literal_column, se
 
 from app.db import db
 from app.db.cached import Cached
-from app.db.rollups.reading import hour_of, tails, whole_days_until
+from app.db.rollups.reading import strip_hour, unsummed_hours, whole_days_until
 from app.db.rollups.rows import DAY_S, HOUR_S, MONITORS, ROLLUPS
 from app.db.types import to_ms
 from app.records import PublicDay
@@ -27,8 +27,8 @@ NOTHING: Seconds = (0, 0, 0, 0)
 
 @dataclass(slots=True, eq=False)
 class Days:
-    """The days of a monitor. ``shown`` and ``seconds`` are from the rollups; ``unsummed``:
-    the seconds of results that are not summed yet, by the index of the day.
+    """The days of a monitor. ``shown`` and ``seconds`` are those of the rollups; ``unsummed``: the
+    seconds of the results that are not summed yet, by the index of the day.
     """
 
     shown: Sequence[PublicDay]
@@ -36,7 +36,7 @@ class Days:
     unsummed: Mapping[int, Seconds]
 
 
-# The cached days of a monitor; equal days of monitors, as most are, share one object.
+# The cached days of a monitor. Equal days, as most are, share one object.
 Summed = tuple[list[PublicDay], list[Seconds]]
 
 
@@ -53,64 +53,64 @@ class CachedDays:
 
         An hour that a midnight divides counts for the day in which it starts.
         """
-        between = tuple(midnights)
+        bounds = tuple(midnights)
         states = db.session.execute(MONITORS, {"ids": ids}).all() if ids else ()
         versions = {row.monitor_id: row.sums_version for row in states}
         # Two zones may have the same midnights between other days.
-        what = days[0], between
-        last = min(between[-1], to_ms(now))
+        what = days[0], bounds
+        last = min(bounds[-1], to_ms(now))
         whole_until = whole_days_until(states, to_ms(now))
         summed = self._cache.read(
-            versions, what, lambda missing: _read(missing, days, between, whole_until)
+            versions, what, lambda missing: _read(missing, days, bounds, whole_until)
         )
-        since: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
-        if between[0] < last:
-            for id, hours in tails(states, between[0], last).items():
+        unsummed: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
+        if bounds[0] < last:
+            for id, hours in unsummed_hours(states, bounds[0], last).items():
                 for begin, sums in hours.items():
-                    index = bisect_right(between, begin) - 1
+                    index = bisect_right(bounds, begin) - 1
                     if 0 <= index < len(days):
-                        earlier = since[id].get(index, NOTHING)
-                        since[id][index] = plus(earlier, hour_of(sums)[:4])
-        # A monitor that was deleted this moment has no state.
+                        earlier = unsummed[id].get(index, NOTHING)
+                        unsummed[id][index] = add_seconds(earlier, strip_hour(sums)[:4])
+        # A monitor that has just been deleted has no state.
         nothing = _nothing(days)
-        return {id: Days(*summed.get(id, nothing), since[id]) for id in ids}
+        return {id: Days(*summed.get(id, nothing), unsummed[id]) for id in ids}
 
 
-def day_of(day: date, seconds: Seconds) -> PublicDay:
+def public_day(day: date, seconds: Seconds) -> PublicDay:
     up, down, unknown, maintenance = seconds
     return PublicDay(day, percent(up, down), down, maintenance, unknown)
 
 
-def plus(seconds: Seconds, more: Seconds) -> Seconds:
+def add_seconds(seconds: Seconds, more: Seconds) -> Seconds:
     up, down, unknown, maintenance = map(add, seconds, more)
     return up, down, unknown, maintenance
 
 
 def _nothing(days: Sequence[date]) -> Summed:
-    return [day_of(day, NOTHING) for day in days], [NOTHING] * len(days)
+    return [public_day(day, NOTHING) for day in days], [NOTHING] * len(days)
 
 
 def _read(
-    ids: Sequence[int], days: Sequence[date], between: Sequence[int], whole_until: int
+    ids: Sequence[int], days: Sequence[date], midnights: Sequence[int], whole_until: int
 ) -> dict[int, Summed]:
-    """``whole_until``: see ``whole_days_until``."""
+    """The days of each monitor by the rollups. ``whole_until``: see ``whole_days_until``."""
     nothing = _nothing(days)
     summed = {id: (list(nothing[0]), list(nothing[1])) for id in ids}
-    equal: dict[str, tuple[int, PublicDay, Seconds]] = {}  # most monitors' days are
-    for id, packed in db.session.execute(_packed_days(between, whole_until), {"ids": ids}):
+    parsed: dict[str, tuple[int, PublicDay, Seconds]] = {}  # by text: most days are equal
+    for id, packed in db.session.execute(_packed_days(midnights, whole_until), {"ids": ids}):
         for text in packed.split(","):
-            if text not in equal:
+            if text not in parsed:
                 index, up, down, unknown, maintenance = map(int, text.split(":"))
                 seconds = up, down, unknown, maintenance
-                equal[text] = index, day_of(days[index], seconds), seconds
-            index, day, seconds = equal[text]
+                parsed[text] = index, public_day(days[index], seconds), seconds
+            index, day, seconds = parsed[text]
             summed[id][0][index], summed[id][1][index] = day, seconds
     return summed
 
 
 def _packed_days(midnights: Sequence[int], whole_until: int) -> Select[Any]:
-    """A row for each monitor: its days as ``index:up:down:unknown:maintenance`` by comma. Rows of
-    their own would take three times as long.
+    """The statement for a row for each monitor: its days as ``index:up:down:unknown:maintenance``,
+    separated by commas. A row for each day would take three times as long.
     """
     runs = union_all(
         *(_part_of_days(*run) for run in _even_days(midnights, whole_until))
@@ -124,7 +124,7 @@ def _packed_days(midnights: Sequence[int], whole_until: int) -> Select[Any]:
 
 def _even_days(midnights: Sequence[int], whole_until: int) -> list[tuple[int, int, int, int]]:
     """Runs of days that one statement sums: start and end (s), the index of the first day, and the
-    period of the rows to read: whole UTC days before ``whole_until`` have rows of their own.
+    period of the rows to read. Whole UTC days before ``whole_until`` have rows of a day.
     """
     runs: list[tuple[int, int, int, int]] = []
     for index, (begin, end) in enumerate(pairwise(midnights)):
@@ -139,7 +139,7 @@ def _even_days(midnights: Sequence[int], whole_until: int) -> list[tuple[int, in
 
 def _part_of_days(start: int, end: int, first: int, period: int) -> Select[Any]:
     sums = (ROLLUPS.c.up_s, ROLLUPS.c.down_s, ROLLUPS.c.unknown_s, ROLLUPS.c.maintenance_s)
-    # A day that the clocks make longer or shorter is a run of its own.
+    # A day with 23 or 25 hours is a run alone.
     day = (ROLLUPS.c.start - start) // DAY_S + first if (end - start) % DAY_S == 0 else None
     day_index = (literal_column(str(first)) if day is None else day).label("day_index")
     where = (

@@ -30,7 +30,7 @@ from app.db.rollups.rows import (
     HOUR_S,
     MONITORS,
     ROLLUPS,
-    floor,
+    floor_to,
     incidents_between,
     limit_of,
     outage_times_of,
@@ -54,7 +54,7 @@ from app.stats.series import (
     strips_since,
     with_hours,
 )
-from app.stats.tally import DAY_MS, HOUR_MS, Incident, Sums, merged, percent
+from app.stats.tally import DAY_MS, HOUR_MS, IncidentSpan, Sums, merged, percent
 
 SAME_MOMENT_MS = 1_000  # between the parts of one page
 AT_ONCE = 100  # monitors whose results are in memory together
@@ -65,8 +65,8 @@ UpDown = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """For each monitor of a list: its uptime in percent for each range, None without data, and the
-    entries of its strip (``app.stats.series``), if they were requested.
+    """The figures of a list, by monitor: its uptime in percent for each range (None without data),
+    and the entries of its strip (``app.stats.series``), if they were requested.
     """
 
     uptimes: Mapping[int, Mapping[str, float | None]]
@@ -102,8 +102,8 @@ class ListFigures:
         the time of their newest result. ``ranges``: some of ``UPTIME_RANGES``. ``hours``: whether
         to read the strips. ``change``: the number of the newest change.
 
-        Only results and changes change figures, and the time that passes. So they are cached for a
-        minute at most: lists are shown again and again, and most of their monitors are as before.
+        Figures change with results, with changes, and as time passes. They are cached for a minute
+        at most: lists are shown again and again, and most of their monitors have no new result.
         """
         minute = to_ms(now) // MINUTE_MS
         versions = {
@@ -126,14 +126,14 @@ class ListFigures:
     def _read(
         self, monitors: Sequence[Any], now: datetime, ranges: Collection[str], *, hours: bool
     ) -> Figures:
-        """Both at once, because both need the results that are not summed yet, which take the
-        longest to read.
+        """Read uptimes and strips together: both need the results that are not summed yet, which
+        take the longest to read.
         """
         now_ms = to_ms(now)
         starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES if name in ranges}
         since = [*starts.values(), *([start_of_strip(now_ms)] if hours else [])]
         versions = {monitor.monitor_id: monitor.sums_version for monitor in monitors}
-        latest = tails(monitors, min(since), now_ms) if since else {}
+        latest = unsummed_hours(monitors, min(since), now_ms) if since else {}
         uptimes: dict[int, dict[str, float | None]] = {id: {} for id in versions}
         if starts:
             what = (tuple(starts.items()), -(-now_ms // HOUR_MS))  # hours are read up to now
@@ -147,19 +147,21 @@ class ListFigures:
             start = start_of_strip(now_ms)
             summed = self._strips.read(versions, start, lambda missing: _strips(missing, start))
             for id, hours_of in latest.items():
-                unsummed = {begin: hour_of(sums) for begin, sums in hours_of.items()}
+                unsummed = {begin: strip_hour(sums) for begin, sums in hours_of.items()}
                 strips[id] = with_hours(summed[id], start, unsummed)
         return Figures(uptimes, strips)
 
 
 def _uptimes(
-    summed: Mapping[int, UpDown], starts: Mapping[str, int], tails: Mapping[int, Mapping[int, Sums]]
+    summed: Mapping[int, UpDown],
+    starts: Mapping[str, int],
+    unsummed: Mapping[int, Mapping[int, Sums]],
 ) -> dict[int, dict[str, float | None]]:
     uptimes: dict[int, dict[str, float | None]] = {}
     for id, sums in summed.items():
         uptimes[id] = {}
         for (name, start), (up, down) in zip(starts.items(), sums, strict=True):
-            for begin, hour in tails[id].items():
+            for begin, hour in unsummed[id].items():
                 if begin >= start:
                     up += hour.up
                     down += hour.down
@@ -170,8 +172,8 @@ def _uptimes(
 def _summed(
     ids: Sequence[int], now_ms: int, today: int, starts: Mapping[str, int]
 ) -> dict[int, UpDown]:
-    """Milliseconds up and down by the rollups, for each range of ``starts``, in its order.
-    ``today``: see ``whole_days_until``.
+    """The milliseconds up and down of each monitor by the rollups, for each range of ``starts`` in
+    its order. ``today``: see ``whole_days_until``.
     """
     statement, columns = _summing(tuple(starts))
     sums = {id: dict.fromkeys(columns, 0) for id in ids}
@@ -185,11 +187,11 @@ def _summed(
     }
 
 
-def between(
+def sums_between(
     ids: Sequence[int], start_ms: int, end_ms: int, now: datetime, *, days: bool = True
 ) -> dict[int, list[tuple[int, Sums]]]:
-    """Start (ms) and sums of each monitor's hours from ``start_ms`` to ``end_ms`` (full hours) or
-    to ``now``, in no order. With ``days``, whole UTC days take the place of their hours.
+    """The start (ms) and sums of each monitor's hours from ``start_ms`` to ``end_ms`` (full hours)
+    or to ``now``, in no order. With ``days``, a whole UTC day takes the place of its hours.
     """
     last = min(end_ms, to_ms(now))
     if start_ms >= last:
@@ -197,18 +199,18 @@ def between(
     monitors = db.session.execute(MONITORS, {"ids": ids}).all()
     today = whole_days_until(monitors, last) if days else None
     sums = _rows_between(ids, start_ms, last, today)
-    for id, hours in tails(monitors, start_ms, last, phases=True).items():
+    for id, hours in unsummed_hours(monitors, start_ms, last, phases=True).items():
         sums[id] += hours.items()
     return sums
 
 
-class Charted:
-    """Reads the sums of charts, and caches what the rollups say until they change (``Cached``): a
-    page that refreshes itself would read and merge 720 hours each time. A chart takes some 200 KB,
-    one without response times 50.
+class ChartFigures:
+    """Reads the sums of charts, and caches those of rollups until these change (``Cached``):
+    otherwise a page that refreshes itself would read and merge 720 hours each time. A chart takes
+    some 200 KB, without response times 50.
 
-    Buckets that are narrower than an hour are summed from the results. The figures before the end
-    of the rollups are cached until the rollups change too, because late results change both.
+    Buckets narrower than an hour are summed from the results. Those before the end of the rollups
+    are cached until the rollups change, because late results change both.
     """
 
     def __init__(self) -> None:
@@ -218,13 +220,13 @@ class Charted:
         self,
         monitor: Any,
         span: ChartSpan,
-        incidents: Sequence[Incident],
+        incidents: Sequence[IncidentSpan],
         now: datetime,
         *,
         response: bool = True,
     ) -> tuple[ChartSums | None, Iterable[tuple[int, Sums]]]:
-        """The sums of the monitor's buckets, and start (ms) and sums of what is not summed yet.
-        ``monitor`` has the columns of ``MONITORS``; ``incidents`` are those of this time.
+        """The cached sums of the monitor's buckets, and the start (ms) and sums of the rest of the
+        time. ``monitor`` has the columns of ``MONITORS``; ``incidents`` are those of this time.
         ``response``: with the response times.
         """
         id, last = monitor.monitor_id, min(span.end, to_ms(now))
@@ -240,11 +242,11 @@ class Charted:
 
         what = (span.start, -(-last // HOUR_MS), span.width, response)  # hours are read up to last
         summed = self._summed.read({id: monitor.sums_version}, what, merge)[id]
-        hours = tails([monitor], span.start, last, {id: incidents}, phases=response)
+        hours = unsummed_hours([monitor], span.start, last, {id: incidents}, phases=response)
         return summed, hours[id].items()
 
     def _of_results(
-        self, monitor: Any, span: ChartSpan, incidents: Sequence[Incident], last: int
+        self, monitor: Any, span: ChartSpan, incidents: Sequence[IncidentSpan], last: int
     ) -> tuple[ChartSums, Iterable[tuple[int, Sums]]]:
         id, rolled, width = monitor.monitor_id, monitor.rolled_until, span.width
         until = span.start if rolled is None else min(last, max(span.start, to_ms(rolled)))
@@ -256,14 +258,16 @@ class Charted:
             return {id: ChartSums(sums[id].items(), width)}
 
         summed = self._summed.read({id: monitor.sums_version}, what, sum_up)[id]
-        recent = single(monitor, incidents, until, width, from_ms(last)) if until < last else {}
+        recent = (
+            sums_by_period(monitor, incidents, until, width, from_ms(last)) if until < last else {}
+        )
         return summed, recent.items()
 
 
 def _rows_between(
     ids: Sequence[int], start_ms: int, last_ms: int, today: int | None, *, response: bool = True
 ) -> dict[int, list[tuple[int, Sums]]]:
-    """The figures of each monitor between two times, from the rollups. ``today``: see
+    """The start (ms) and sums of each monitor's rollups between two times. ``today``: see
     ``whole_days_until``; None to read hours only. ``response``: with response times.
     """
     sums: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
@@ -280,14 +284,16 @@ def _rows_between(
 def report_figures(
     ids: Sequence[int], start_ms: int, end_ms: int, now: datetime, *, days: bool = False
 ) -> dict[int, dict[str, Any]]:
-    """The figures of a report, as ``app.stats.report`` gives them, of monitors that exist."""
+    """The figures of a report (``app.stats.report``). All monitors of ``ids`` must exist."""
     last = min(end_ms, to_ms(now))
     incidents = incidents_between(ids, start_ms, max(start_ms, last))
-    return report.figures(start_ms, last, between(ids, start_ms, last, now), incidents, days=days)
+    return report.figures(
+        start_ms, last, sums_between(ids, start_ms, last, now), incidents, days=days
+    )
 
 
 def only_summed(monitor_id: int, start_ms: int, end_ms: int) -> bool:
-    """Whether this time has hours whose single results are deleted already."""
+    """Whether this time has summed hours whose results are deleted already."""
     first_hour = db.session.scalar(
         select(func.min(RollupRow.start)).where(
             RollupRow.monitor_id == monitor_id,
@@ -303,11 +309,11 @@ def only_summed(monitor_id: int, start_ms: int, end_ms: int) -> bool:
     return first_result is None or first_result >= first_hour * 1000 + HOUR_MS
 
 
-def single(
-    monitor: Any, incidents: Sequence[Incident], start_ms: int, width_ms: int, now: datetime
+def sums_by_period(
+    monitor: Any, incidents: Sequence[IncidentSpan], start_ms: int, width_ms: int, now: datetime
 ) -> dict[int, Sums]:
-    """Sums by periods of ``width_ms`` computed from the results. ``monitor``: see ``monitor_of``.
-    ``incidents``: those of this time.
+    """The sums of periods of ``width_ms``, by their start, computed from the results. ``monitor``:
+    see ``monitor_of``. ``incidents``: those of this time.
     """
     end, id = to_ms(now), monitor.monitor_id
     trouble = outage_times_of([monitor], start_ms, end, {id: incidents})
@@ -315,8 +321,8 @@ def single(
 
 
 def slow_spans(monitor_id: int, start: int, end: int, limit: int, reach: int) -> Sequence[Span]:
-    """The parts of this time (ms) in which a check may have taken longer than ``limit`` ms, with
-    ``reach`` ms before and after each: hours whose slowest check was faster are left out.
+    """The parts of this time (ms) in which a check may have taken longer than ``limit`` ms, each
+    with ``reach`` ms before and after it. An hour whose slowest check was faster is left out.
     """
     hours = db.session.execute(
         select(ROLLUPS.c.start).where(
@@ -335,9 +341,9 @@ def slow_spans(monitor_id: int, start: int, end: int, limit: int, reach: int) ->
     return [(max(begin, start), min(stop, end)) for begin, stop in spans if stop > start]
 
 
-def usual(spans: Mapping[int, tuple[int, int]]) -> dict[int, list[int | None]]:
-    """The response time and the phases (ms) of each monitor that were usual between two times (ms):
-    medians of the averages of its whole hours. Monitors without such an hour are left out.
+def usual_times(spans: Mapping[int, tuple[int, int]]) -> dict[int, list[int | None]]:
+    """The usual response time and phases (ms) of each monitor between two times (ms): the medians
+    of the averages of its whole hours. Monitors without such an hour are left out.
     """
     first = min(begin for begin, _end in spans.values()) // 1000
     hours: dict[int, list[list[float]]] = {}
@@ -369,14 +375,14 @@ _STRIPS = _hours_since_start(  # in the order of ``StripHour``
 
 
 def _strips(ids: Sequence[int], start: int) -> dict[int, LastHours]:
-    """The strips since ``start`` (ms), by the rollups."""
+    """The strips since ``start`` (ms) from the rollups."""
     hours: dict[int, dict[int, StripHour]] = {id: {} for id in ids}
     for id, begin, *figures in db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}):
         hours[id][begin * 1000] = StripHour(*figures)
     return strips_since(start, hours)
 
 
-def hour_of(sums: Sums) -> StripHour:
+def strip_hour(sums: Sums) -> StripHour:
     return StripHour(
         sums.up // 1000,
         -(-sums.down // 1000),  # rounded up: a second of downtime must not vanish
@@ -388,20 +394,20 @@ def hour_of(sums: Sums) -> StripHour:
     )
 
 
-def tails(
+def unsummed_hours(
     monitors: Sequence[Any],
     since: int,
     now: int,
-    incidents: Mapping[int, Sequence[Incident]] | None = None,
+    incidents: Mapping[int, Sequence[IncidentSpan]] | None = None,
     *,
     phases: bool = False,
 ) -> dict[int, dict[int, Sums]]:
-    """The sums of each monitor since ``since`` (ms) that are not in rollups yet, by hour, computed
-    from its results. ``monitors``: rows of ``MONITORS``; ``incidents``: those since ``since``, if
-    the caller has read them.
+    """The sums of each monitor since ``since`` (ms) that are not in rollups yet, by the start of
+    the hour, computed from its results. ``monitors``: rows of ``MONITORS``; ``incidents``: those
+    since ``since``, if the caller has read them.
 
-    One query for all monitors that are summed until the same time, as almost all are: a single
-    query would read all results as soon as one monitor was never summed.
+    Monitors that are summed until the same time, as almost all are, share a statement. One for all
+    of them would read all results if a monitor was never summed.
     """
     hours: dict[int, dict[int, Sums]] = {monitor.monitor_id: {} for monitor in monitors}
     by_start: dict[int, list[Any]] = {}
@@ -410,21 +416,21 @@ def tails(
         start = since if rolled is None else max(since, to_ms(rolled))
         by_start.setdefault(start, []).append(monitor)
     for start, alike in by_start.items():
-        # Not all at once: tens of thousands of tuples keep the garbage collector busy.
+        # In pieces: tens of thousands of tuples keep the garbage collector busy.
         for part in pieces(alike if start < now else [], AT_ONCE):
-            hours |= _tails_since(start, part, now, incidents, phases=phases)
+            hours |= _unsummed_since(start, part, now, incidents, phases=phases)
     return hours
 
 
-def _tails_since(
+def _unsummed_since(
     start: int,
     monitors: Sequence[Any],
     now: int,
-    incidents: Mapping[int, Sequence[Incident]] | None,
+    incidents: Mapping[int, Sequence[IncidentSpan]] | None,
     *,
     phases: bool,
 ) -> dict[int, dict[int, Sums]]:
-    # A page of one monitor asks for its list's figures, its chart and its days, within a moment.
+    # The page of a monitor reads its uptimes, its chart and its days in one transaction.
     of_page = cached.of_transaction() if len(monitors) == 1 else {}
     name = f"tail {monitors[0].monitor_id} {start}"
     if name in of_page:
@@ -432,26 +438,26 @@ def _tails_since(
         if 0 <= now - until < SAME_MOMENT_MS and (has_phases or not phases):
             return hours  # type: ignore[no-any-return]
     trouble = outage_times_of(monitors, start, now, incidents)
-    # Nothing is packed less than a day before the time until which it is summed.
+    # Only summed hours are packed, a day later.
     hours = sums_of_results(monitors, trouble, HOUR_MS, start, now, phases=phases, recent=True)
     of_page[name] = now, phases, hours
     return hours
 
 
 def whole_days_until(monitors: Iterable[Any], now: int) -> int:
-    """The midnight (ms) before which the rows of days are whole for these monitors, which have the
-    columns of ``MONITORS``. Just after midnight, yesterday's last hour is not summed in full, and
-    its row not part of the day's.
+    """The midnight (ms) before which the rows of days are complete for these monitors, which have
+    the columns of ``MONITORS``. Just after midnight, the last hour of yesterday is not summed in
+    full, and the row of the day lacks it.
     """
     rolled = [monitor.rolled_until for monitor in monitors if monitor.rolled_until is not None]
-    return floor(min(now, to_ms(min(rolled))) if rolled else now, DAY_MS)
+    return floor_to(min(now, to_ms(min(rolled))) if rolled else now, DAY_MS)
 
 
 def _whole_days(start: int, today: int) -> tuple[int, int]:
-    """The midnights (seconds) between which rows of days are read, for a range from ``start`` (ms).
+    """The midnights (seconds) between which rows of days are read for a range from ``start`` (ms).
 
-    The time after ``today`` (``whole_days_until``) is read by hours, and so is the first day,
-    because the range may begin within it.
+    The time after ``today`` (``whole_days_until``) is read by hours. So is the first day, because
+    the range may begin within it.
     """
     first_midnight = -(-start // DAY_MS) * DAY_S
     return first_midnight, max(first_midnight, today // 1000)
@@ -462,8 +468,8 @@ def _bound(name: str) -> Any:
 
 
 def _rollups(period: int, begin: str, end: str, *, response: bool) -> Select[Any]:
-    """The rows from ``begin`` to ``end``, which name parameters. ``response``: with the histograms
-    of response times, which take longest to read.
+    """The rows from ``begin`` to ``end``, the names of two parameters. ``response``: with
+    histograms and phases, which take longest to read.
     """
     columns = [
         column if response or column.name not in _DETAILS else null().label(column.name)
@@ -482,8 +488,8 @@ _DETAILS = ("histogram", "phases")
 
 @cache
 def _rows(*, days: bool, response: bool) -> Any:
-    """Built once: building takes longer than running. A scan for each part: a condition with OR
-    would read all hours.
+    """The statement for the rows of a time, built once: building takes longer than running. Each
+    part is a scan, because a condition with OR would read all hours.
     """
     if not days:
         return _rollups(HOUR_S, "start", "end", response=response)
@@ -496,19 +502,20 @@ def _rows(*, days: bool, response: bool) -> Any:
 
 @cache
 def _summing(ranges: tuple[str, ...]) -> tuple[CompoundSelect[Any], list[tuple[str, int]]]:
-    """The statement that sums the uptime of ``ranges``, and the meaning of its columns after the
-    monitor's id: (range, 0 for up or 1 for down), in seconds.
+    """The statement that sums the uptime of ``ranges``, and what its columns after the monitor's id
+    are: (range, 0 for up or 1 for down), in seconds.
 
-    One short scan for each part of the ranges: a condition with OR would read all hours of 90 days.
-    Today and the days are read once for all ranges, the hours before the first midnight for each.
+    Each part is a short scan, because a condition with OR would read all hours of 90 days. Today
+    and the whole days are read once for all ranges, the hours before the first midnight for each
+    range.
     """
     columns = [(name, index) for name in ranges for index in (0, 1)]
 
     def part(
         period: int, begin: str, end: str, counting: Collection[str], since: str = "start"
     ) -> Select[Any]:
-        """The rows from ``begin`` to ``end``, which count for the ranges ``counting``, each from
-        its own ``since`` on. Names are the keys of ``_bounds``.
+        """The rows from ``begin`` to ``end``, which count for the ranges ``counting``: for each
+        from ``since`` of the range on. All three are names of ``_bounds``.
         """
         seconds = (ROLLUPS.c.up_s, ROLLUPS.c.down_s)
         return (
@@ -538,7 +545,9 @@ def _summing(ranges: tuple[str, ...]) -> tuple[CompoundSelect[Any], list[tuple[s
 
 
 def _bounds(starts: Mapping[str, int], now: int, today: int) -> dict[str, int]:
-    """The parameters of ``_summing``, in seconds: the starts of ranges and first whole days."""
+    """The parameters of ``_summing``, in seconds. ``midnight_*``: the start of a range's first
+    whole day.
+    """
     midnights = {
         f"midnight_{name}": min(_whole_days(start, today)[0], today // 1000)
         for name, start in starts.items()

@@ -30,7 +30,7 @@ from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
     MAX_COVER_MS,
-    Incident,
+    IncidentSpan,
     OutageTimes,
     Sums,
     outage_times,
@@ -64,7 +64,7 @@ MONITORS = (
     .where(_STATES.c.monitor_id.in_(_IDS))
     .order_by(_STATES.c.monitor_id)
 )
-# The time in which it was degraded before is no downtime.
+# When an incident became down. The time before, in which it was degraded, is no downtime.
 DOWN_SINCE = func.coalesce(_INCIDENT.c.down_since, _INCIDENT.c.started_at, type_=Moment)
 _BEHIND: Any = UnreachableRow.__table__
 
@@ -95,7 +95,7 @@ _INCIDENTS = union_all(
 
 
 def _reading(*names: str) -> Any:
-    # Values as the driver gives them: a day of a monitor has 16,000 values.
+    # The driver's values are not converted: a day of a monitor has 16,000.
     return (
         select(*(RAW[name] for name in (*KEY, *names)))
         .where(
@@ -114,8 +114,8 @@ _CHECKS_AND_PHASES = _reading(*_COLUMNS, *PHASES)
 def checks(
     ids: Sequence[int], start: int, end: int, *, phases: bool = True, recent: bool = False
 ) -> dict[int, list[PastResult]]:
-    """The results of each monitor between two times (ms), oldest first. Without ``phases``, they
-    take a quarter less time. ``recent``: they are of the last day, so none is packed.
+    """The results of each monitor between two times (ms), oldest first. Without ``phases``, reading
+    takes a quarter less time. ``recent``: they are of the last day, so none is packed.
     """
     by_monitor: dict[int, list[PastResult]] = {id: [] for id in ids}
     statement = _CHECKS_AND_PHASES if phases else _CHECKS
@@ -145,14 +145,16 @@ def checks(
 def checks_and_before(
     monitors: Sequence[Any], start: int, end: int, *, phases: bool = True, recent: bool = False
 ) -> dict[int, list[PastResult]]:
-    """The results of each monitor between two times (ms), oldest first, and earlier ones that count
-    for this time. ``monitors`` have the columns of ``MONITORS``.
+    """The results of each monitor between two times (ms), oldest first, with the earlier ones that
+    count for this time. ``monitors`` have the columns of ``MONITORS``.
 
-    Mostly that is the one just before. If there is none, an older one may count for longer, by the
-    interval of its time; and in several places, failures may last through their confirmations.
+    Usually only the result just before counts. Without it, an older one may count for longer,
+    because the interval was longer then. With several places, the failures in a row before this
+    time count too.
     """
     by_monitor: dict[int, list[PastResult]] = {}
-    # Apart, or one that is checked each day would have a day of results read of all the others.
+    # Monitors with long intervals are read apart: otherwise one that is checked once a day would
+    # make the statement read a day of results of all others.
     by_length: dict[int, list[Any]] = {}
     for monitor in monitors:
         by_length.setdefault(limit_of(monitor) // HOUR_MS, []).append(monitor)
@@ -173,8 +175,8 @@ def checks_and_before(
                 early[monitor.monitor_id] -= MAX_COVER_MS
         for first in set(early.values()):
             some = [id for id, begin in early.items() if begin == first]
-            single = recent and start - first < packed.SINGLE_MS
-            earlier = checks(some, first, start - longest, phases=False, recent=single)
+            none_packed = recent and start - first < packed.SINGLE_MS
+            earlier = checks(some, first, start - longest, phases=False, recent=none_packed)
             for id, older in earlier.items():
                 by_monitor[id] = older + by_monitor[id]
     return by_monitor
@@ -190,8 +192,9 @@ def sums_of_results(
     phases: bool = True,
     recent: bool = False,
 ) -> dict[int, dict[int, Sums]]:
-    """The sums of each monitor by periods (ms), computed from its results between two times.
-    ``trouble``: of ``outage_times_of``; for the others, see ``checks``.
+    """The sums of each monitor for each ``period`` (ms), computed from its results between two
+    times. ``trouble``: the result of ``outage_times_of``. ``phases`` and ``recent``: as for
+    ``checks``.
     """
     results = checks_and_before(monitors, start, end, phases=phases, recent=recent)
     sums = {}
@@ -202,11 +205,11 @@ def sums_of_results(
     return sums
 
 
-def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:
-    """The outages that overlap this time (ms), oldest first: the incidents that are down, from when
-    they are, and the times ``BEHIND`` others.
+def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[IncidentSpan]]:
+    """The outages of each monitor that overlap this time (ms), oldest first: incidents from the
+    time on at which they became down, and the times ``BEHIND`` a parent.
     """
-    by_monitor: dict[int, list[Incident]] = {id: [] for id in ids}
+    by_monitor: dict[int, list[IncidentSpan]] = {id: [] for id in ids}
     span = {"ids": ids, "start": from_ms(start), "end": from_ms(end)}
     for monitor_id, started, ended, classification in db.session.execute(_INCIDENTS, span):
         stop = None if ended is None else to_ms(ended)
@@ -215,7 +218,7 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
 
 
 def monitor_of(id: int) -> Any:
-    """The row of ``MONITORS``; None if there is no such monitor."""
+    """The row of a monitor in ``MONITORS``; None if there is no such monitor."""
     cache = cached.of_transaction()
     name = f"monitor {id}"
     if name not in cache:
@@ -227,10 +230,10 @@ def outage_times_of(
     monitors: Sequence[Any],
     start: int,
     end: int,
-    incidents: Mapping[int, Sequence[Incident]] | None = None,
+    incidents: Mapping[int, Sequence[IncidentSpan]] | None = None,
 ) -> dict[int, OutageTimes]:
-    """All that makes watched time down, or excuses it. ``monitors`` have the columns of
-    ``MONITORS``. ``incidents``: those of this time, and earlier ones, if the caller has read them.
+    """The outages and maintenance windows of each monitor between two times (ms). ``monitors`` have
+    the columns of ``MONITORS``. ``incidents``: those of this time, if the caller has read them.
     """
     ids = [monitor.monitor_id for monitor in monitors]
     by_monitor = incidents_between(ids, start, end) if incidents is None else incidents
@@ -280,21 +283,21 @@ def sums_of(row: Any) -> Sums:
     )
 
 
-def floor(ms: int, step: int) -> int:
-    return ms - ms % step
+def floor_to(ms: int, unit: int) -> int:
+    return ms - ms % unit
 
 
-# --- Planned maintenance as exact spans of time: windows begin and end between checks
+# --- Maintenance windows as exact times: they begin and end between checks
 
 
 def planned(monitors: Sequence[Any], start: int, end: int) -> dict[int, list[Span]]:
     """The windows of each monitor that overlap this time (ms), in no order. ``monitors`` have the
     columns of ``MONITORS``.
 
-    A window counts only from its last change on: maintenance entered afterwards was not planned,
-    and what applied before the change is stored with the results
-    (``PastResult.maintenance``). For a monitor that has its tag, it counts from the last change of
-    the monitor on.
+    A window counts only from its last change on: maintenance that is entered afterwards was not
+    planned, and the windows before the change are stored with the results
+    (``PastResult.maintenance``). A window that applies to a monitor by a tag counts only from the
+    last change of the monitor on, too.
     """
     by_monitor: dict[int, list[Span]] = {monitor.monitor_id: [] for monitor in monitors}
     first, last = from_ms(start), from_ms(end)

@@ -1,7 +1,7 @@
-"""Sum each hour in steps while it runs, and again when an incident in it has changed.
+"""Sum each hour in six parts while it runs, and again when an incident in it has changed.
 
-Each step sums the running hour from its start: adding to the sums would add up rounding errors, and
-would have to carry failures in a row over the border.
+After each part, the running hour is summed from its start. To add only the part to the stored sums
+would add up rounding errors, and lose the failures in a row before it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.db.rollups.rows import (
     MONITORS,
     ROLLUPS,
     columns_of,
-    floor,
+    floor_to,
     outage_times_of,
     sums_of,
     sums_of_results,
@@ -31,11 +31,12 @@ from app.db.tables import MonitorStateRow, RollupRow
 from app.db.types import from_ms, to_ms
 from app.stats.tally import DAY_MS, HOUR_MS, Sums
 
-# A step is summed this long after its end, when the checks that started in it are recorded and its
-# failures are confirmed. Later changes call ``reroll``.
+# A part is summed this long after its end: by then, the checks that started in it are recorded and
+# its failures are confirmed. Later changes call ``reroll``.
 GRACE = timedelta(minutes=10)
-# Shorter steps cost more: each reads the hour again. Longer ones leave more results to readers.
-STEP_MS = HOUR_MS // 6
+# Shorter parts cost more, because each reads the hour again. Longer ones leave more results to
+# read.
+PART_MS = HOUR_MS // 6
 # Monitors summed in one transaction: about 50 ms, so that results do not wait long for the lock.
 CHUNK = 50
 # The longest time whose results are read for several monitors at once.
@@ -43,7 +44,7 @@ AT_ONCE_MS = 3 * HOUR_MS
 FAR_FUTURE_MS = 2**62  # later than any time
 
 _STATES = MonitorStateRow.__table__
-# Run after each change of sums, and of what is not summed yet, in the same transaction: readers
+# Run in the transaction of each change of sums, or of results that are not summed yet: readers
 # cache figures by ``sums_version``.
 _SET_ROLLED = (
     update(_STATES)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
@@ -60,11 +61,12 @@ MonitorSpan = tuple[Any, int, int]
 
 
 def roll(now: datetime, limit: int = 3000) -> int:
-    """Sum the complete steps of at most ``limit`` monitors; returns of how many.
+    """Sum the complete parts of hours of at most ``limit`` monitors; returns how many monitors were
+    due.
 
     The engine calls this every minute. Monitors that are farthest behind come first.
     """
-    until = floor(to_ms(now - GRACE), STEP_MS)
+    until = floor_to(to_ms(now - GRACE), PART_MS)
     _delete_future(until)
     rolled = MonitorStateRow.rolled_until
     behind = (
@@ -79,8 +81,8 @@ def roll(now: datetime, limit: int = 3000) -> int:
             spans = [
                 (monitor, _first_due(monitor, until), until)
                 for monitor in _locked(session, part)
-                # Not one that another checker, whose step is later, has summed since it was read:
-                # that step would count as not summed, and be read from sums and from results.
+                # Not those that another checker has summed to a later time since they were read:
+                # ``rolled_until`` would go back, and some results would count twice.
                 if monitor.rolled_until is None or monitor.rolled_until < from_ms(until)
             ]
             hours = _sum(session, [span for span in spans if span[1] < until])
@@ -93,36 +95,35 @@ def roll(now: datetime, limit: int = 3000) -> int:
 
 
 def _delete_future(until: int) -> None:
-    """Delete the sums of hours that have not ended ``until`` then, so that they are summed again
-    after their end: a clock that was ahead made them, and they would lack the checks to come.
+    """Delete the sums of hours that have not ended at ``until``. A clock that was ahead made them,
+    and they would lack the checks to come; they are summed again after their end.
 
-    Hours whose results have been deleted by age are kept: the clock may also be behind for a
-    moment.
+    Hours whose results have been deleted by age are kept: perhaps the clock is behind now.
     """
     ahead = MonitorStateRow.rolled_until > from_ms(until + HOUR_MS)
     for id in list(db.session.scalars(select(MonitorStateRow.monitor_id).where(ahead))):
         with writing() as session:
             for monitor in _locked(session, [id]):
-                start = max(floor(until, HOUR_MS), _first_whole_hour(id))
+                start = max(floor_to(until, HOUR_MS), _first_whole_hour(id))
                 end = to_ms(monitor.rolled_until)
                 if start < end:
                     _delete_sums(session, id, start, end)
                     session.execute(_SET_ROLLED, [{"id": id, "until": from_ms(start)}])
-                    day = floor(start, DAY_MS)  # has lost its sum, but not all of its hours
+                    day = floor_to(start, DAY_MS)  # its row is deleted, but some hours are left
                     _upsert(session, _days(session, {id: start}, day, day + DAY_MS))
 
 
 def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None:
     """Sum the hours between two times again, because an incident in them has changed.
 
-    ``to`` defaults to now. Joins the caller's transaction. For hours that are not summed yet,
-    readers read the results. Hours whose results have been deleted by age stay as they are.
+    ``to`` defaults to now. Joins the caller's transaction. Hours that are not summed yet, and those
+    whose results have been deleted by age, are not changed.
     """
     reroll_each({monitor_id: (from_, to)})
 
 
 def reroll_each(times: Mapping[int, tuple[datetime, datetime | None]]) -> None:
-    """``reroll`` several monitors, each between two times of its own."""
+    """``reroll`` several monitors, each between its two times."""
     with writing() as session:
         monitors = _locked(session, list(times))
         spans = [
@@ -137,14 +138,14 @@ def reroll_each(times: Mapping[int, tuple[datetime, datetime | None]]) -> None:
 
 
 def _summed_hours(monitor: Any, from_: datetime, to: datetime | None) -> tuple[int, int]:
-    """Start and end (ms) of the hours between two times that are summed, and can be summed again.
-    Without such hours, the end is not after the start.
+    """The start and end (ms) of the summed hours between two times whose results are all stored. If
+    there are none, the end is not after the start.
     """
-    start = floor(to_ms(from_), HOUR_MS)
+    start = floor_to(to_ms(from_), HOUR_MS)
     if monitor.rolled_until is None:
         return start, start
     until = to_ms(monitor.rolled_until)
-    end = until if to is None else min(until, floor(to_ms(to) - 1, HOUR_MS) + HOUR_MS)
+    end = until if to is None else min(until, floor_to(to_ms(to) - 1, HOUR_MS) + HOUR_MS)
     if start < end:
         start = max(start, _first_whole_hour(monitor.monitor_id))
     return start, end
@@ -157,7 +158,7 @@ def _sum_again(session: DbSession, spans: Sequence[MonitorSpan]) -> None:
     if spans:
         until = {monitor.monitor_id: to_ms(monitor.rolled_until) for monitor, _start, _end in spans}
         begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
-        _upsert(session, _days(session, until, floor(begin, DAY_MS), -(-end // DAY_MS) * DAY_MS))
+        _upsert(session, _days(session, until, floor_to(begin, DAY_MS), -(-end // DAY_MS) * DAY_MS))
 
 
 def _set_rolled(session: DbSession, monitors: Iterable[Any]) -> None:
@@ -174,8 +175,8 @@ def is_summed(until: datetime | None, moment: datetime) -> bool:
 
 
 def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:
-    # The recorder locks the same states when an incident starts or ends, so on PostgreSQL too it
-    # either sees these hours as summed, or its incident is seen here.
+    # The recorder locks the same states when an incident starts or ends: either it reads that these
+    # hours are summed, or the sums include its incident.
     lock_states(session, ids)
     return session.execute(MONITORS, {"ids": ids}).all()
 
@@ -183,9 +184,9 @@ def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:
 def _first_due(monitor: Any, until: int) -> int:
     """The first hour (ms) that is not summed in full; ``until`` if there is nothing to sum."""
     if monitor.rolled_until is not None:
-        return floor(to_ms(monitor.rolled_until), HOUR_MS)
+        return floor_to(to_ms(monitor.rolled_until), HOUR_MS)
     first = packed.first_at(monitor.monitor_id)
-    return until if first is None else min(until, floor(first, HOUR_MS))
+    return until if first is None else min(until, floor_to(first, HOUR_MS))
 
 
 def _sum(session: DbSession, spans: Sequence[MonitorSpan]) -> list[dict[str, Any]]:
@@ -205,8 +206,8 @@ def _sum(session: DbSession, spans: Sequence[MonitorSpan]) -> list[dict[str, Any
 
 
 def _by_time(spans: Sequence[MonitorSpan]) -> Iterator[Sequence[MonitorSpan]]:
-    """The spans, grouped by their time: one statement reads the results of a group, because one for
-    each monitor costs as much as its results. A long span is alone, for the sake of memory.
+    """Group the spans by their time. One statement reads the results of a group: a statement for
+    each monitor would cost as much as reading its results. A long span is alone, to save memory.
     """
     at_once: dict[tuple[int, int], list[MonitorSpan]] = {}
     for span in spans:
@@ -218,12 +219,12 @@ def _by_time(spans: Sequence[MonitorSpan]) -> Iterator[Sequence[MonitorSpan]]:
 
 
 def _days_with(session: DbSession, hours: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The days of these hours, which have just ended: each day's stored row plus its new hours. To
-    read all hours of a day again would take three quarters of the time of summing.
+    """The rows of the days of these hours, which have just ended: each day's stored row plus its
+    new hours. To read all hours of a day again would take three quarters of the time of summing.
     """
     added: dict[tuple[int, int], Sums] = {}
     for hour in (SimpleNamespace(**row) for row in hours):
-        day = hour.monitor_id, floor(hour.start, DAY_S)
+        day = hour.monitor_id, floor_to(hour.start, DAY_S)
         added.setdefault(day, Sums()).add(sums_of(hour))
     if not added:
         return []
@@ -237,8 +238,8 @@ def _days_with(session: DbSession, hours: Sequence[Mapping[str, Any]]) -> list[d
 def _days(
     session: DbSession, until: Mapping[int, int], begin: int, end: int
 ) -> list[dict[str, Any]]:
-    """The days between two midnights, each the sum of its hours that have ended. ``until``: until
-    when each monitor is summed (ms).
+    """The rows of the days between two midnights, each the sum of its hours that have ended.
+    ``until``: the time (ms) until which each monitor is summed.
     """
     days: dict[tuple[int, int], Sums] = {}
     rows = session.execute(
@@ -250,7 +251,7 @@ def _days(
         )
     )
     for row in rows:
-        day = floor(row.start * 1000, DAY_MS)
+        day = floor_to(row.start * 1000, DAY_MS)
         if (row.start + HOUR_S) * 1000 <= until[row.monitor_id]:
             days.setdefault((row.monitor_id, day), Sums()).add(sums_of(row))
     return [columns_of(id, DAY_S, day, sums) for (id, day), sums in days.items()]
@@ -271,7 +272,7 @@ def _delete_sums(session: DbSession, id: int, start: int, end: int) -> None:
     """Delete hours that are summed again, and the days that they are part of."""
     for period, begin, stop in (
         (HOUR_S, start, end),
-        (DAY_S, floor(start, DAY_MS), floor(end - 1, DAY_MS) + DAY_MS),
+        (DAY_S, floor_to(start, DAY_MS), floor_to(end - 1, DAY_MS) + DAY_MS),
     ):
         session.execute(
             delete(RollupRow)
@@ -286,11 +287,11 @@ def _delete_sums(session: DbSession, id: int, start: int, end: int) -> None:
 
 
 def _first_whole_hour(id: int) -> int:
-    """The first hour (ms) that can be summed again in full; results of older ones are deleted."""
+    """The first hour (ms) whose results are all stored. Results of older hours are deleted."""
     first = packed.first_at(id)
     if first is None:
         return FAR_FUTURE_MS
-    hour = floor(first, HOUR_MS)
+    hour = floor_to(first, HOUR_MS)
     older = select(RollupRow.start).where(
         RollupRow.monitor_id == id, RollupRow.period == HOUR_S, RollupRow.start < hour // 1000
     )

@@ -1,8 +1,8 @@
-"""The agent's loop: starts due checks, buffers their results, and follows the server's answers.
+"""The agent's loop: starts due checks, buffers their results, and applies the server's answers.
 
-It has the same schedule and prober as a checker. The server judges the results, and answers which
-checks to repeat. The networks that checks may reach are a setting of this machine, which no server
-can extend.
+It has the same schedule and prober as a checker. The server judges the results, and its answers say
+which checks to repeat. The networks that checks may reach are a setting of this machine, which no
+server can extend.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 class Agent:
-    """Runs until it is stopped. Raises SettingError."""
+    """Checks the monitors of its place until it is stopped. Raises SettingError."""
 
     def __init__(self, settings: Settings) -> None:
         for name, value in (("SERVER", settings.server), ("AGENT_TOKEN", settings.agent_token)):
@@ -83,9 +83,9 @@ class Agent:
         self.checks = PlannedLoop(own_canaries(settings), self._plan, self._clock.now)
         self._jobs: dict[int, Job] = {}
         self._started_at: dict[int, datetime] = {}  # the start of the last check, by monitor
-        self._done = self._buffer.done()  # the last check of each monitor, with its version
+        self._last_checks = self._buffer.last_checks()  # by monitor: its version, and the time
         self._offset = self._clock.offset
-        self.checks.per_minute(time.monotonic())  # counts from now on
+        self.checks.per_minute(time.monotonic())  # the count starts now
         self._clean_at = 0.0
         self._refused_checks = RefusedChecks()
         self._log = Lasting(log)
@@ -142,8 +142,8 @@ class Agent:
             job = self._jobs.get(claim.monitor_id)
             if job is None or job.standing.generation != claim.generation:
                 continue  # the monitor was changed meanwhile
-            # Not before its start: if the difference of the clocks was measured again since, the
-            # check would seem to belong to the previous scheduled time.
+            # Not before its start by our clock: if the offset of the server's clock was measured
+            # again since, the check would seem to belong to the previous scheduled time.
             started = self._started_at.get(claim.monitor_id, EARLIEST)
             at = max(started, self._clock.corrected(outcome.result.checked_at))
             if at > now + timedelta(seconds=STEP_SECONDS):  # a clock was set back meanwhile
@@ -156,11 +156,13 @@ class Agent:
             results = [(claim.monitor_id, outcome.result) for claim, outcome in finished]
             self._refused_checks.note(results, self._jobs.keys())
             self._buffer.add(made_results)
-            self._done |= {made.monitor_id: (made.version, made.at) for made in made_results}
+            self._last_checks |= {made.monitor_id: (made.version, made.at) for made in made_results}
             self._link.send_soon()
 
     def _figures(self) -> Mapping[str, Any]:
-        """The report on this agent that each request carries. Called on the link's thread."""
+        """The agent's report on itself, which each request with results has. Called on the link's
+        thread.
+        """
         return {"checks_per_minute": self.checks.per_minute(time.monotonic())}
 
     # --- answers of the server
@@ -193,7 +195,7 @@ class Agent:
         dropped = (self._jobs.keys() - assigned) if news.whole else set(news.gone)
         self._plan.drop(dropped)
         for monitor_id in dropped:
-            for by_monitor in (self._jobs, self._done, self._started_at):
+            for by_monitor in (self._jobs, self._last_checks, self._started_at):
                 by_monitor.pop(monitor_id, None)
 
     def _note_malformed(self, malformed: list[str], *, whole: bool) -> None:
@@ -210,8 +212,8 @@ class Agent:
             self._log.ended()
 
     def _job(self, item: Json) -> Job:
-        """Read a monitor strictly: a value that the schedule cannot use would end the agent at each
-        start. Raises MalformedData.
+        """Read a monitor, and check its values: one that the schedule cannot use would end the
+        agent at each start. Raises MalformedData.
         """
         spec = read_spec(item.get("spec"))
         monitor_id = must(record_id(spec.monitor_id), "monitor_id")
@@ -220,8 +222,8 @@ class Agent:
         if not 1 <= interval <= MAX_INTERVAL:
             raise MalformedData("interval")
         standing = _standing(object_(item.get("standing"), "standing"), version)
-        done_version, at = self._done.get(monitor_id, (version, None))
-        if at is not None and done_version == version and _is_news(at, standing):
+        checked_version, at = self._last_checks.get(monitor_id, (version, None))
+        if at is not None and checked_version == version and _is_later(at, standing):
             # The result of a later check is on its way to the server.
             scheduled_at = schedule.last_scheduled(monitor_id, interval, at)
             standing = replace(standing, scheduled_at=scheduled_at, checked_at=at)
@@ -232,16 +234,16 @@ class Agent:
         for number, standing in news.standings.items():
             job = self._jobs.get(number)
             if standing is None:
-                self._link.reload()  # the monitor has changed, and its result was not taken
+                self._link.reload()  # the monitor has changed, and its result was dropped
             elif job is not None:
                 since = moment(standing.get("unconfirmed_at"))
                 job.standing = replace(job.standing, unconfirmed_at=since)
                 self._plan.put(job, now)
 
 
-def _is_news(at: datetime, standing: Standing) -> bool:
+def _is_later(at: datetime, standing: Standing) -> bool:
     """Whether this agent's check at ``at`` is later than the server's ``standing`` of the monitor.
-    A standing with a check but no scheduled time asks for a check now: the monitor was resumed.
+    It is not if the standing has a check and no scheduled time: then a check is due at once.
     """
     if standing.scheduled_at is None:
         return standing.checked_at is None

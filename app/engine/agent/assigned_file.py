@@ -1,4 +1,6 @@
-"""The assigned monitors on disk, sealed as the server sent them, for a start while it is away."""
+"""The assigned monitors on disk, sealed as the server sent them: an agent that starts while the
+server is out of reach checks these.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from app.lasting import Lasting
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file, which only its owner can read; it is on disk when this returns. One agent at
-    a time works in a folder. Raises OSError.
+    """Replace a file, which only its owner can read; it is on disk when this returns. The caller is
+    the only writer of the folder. Raises OSError.
     """
     fresh = path.with_name(f"{path.name}.new")
     try:
@@ -33,12 +35,12 @@ def replace_file(path: Path, data: bytes) -> None:
 
 log = logging.getLogger(__name__)
 
-MAX_ANSWERS = 50  # before the whole list is asked for again
+MAX_ANSWERS = 50  # with more, the whole list is asked for again
 RETRY_SECONDS = 10.0  # after a write that failed: the file may have 90 MB
 
 
 class AssignedFile:
-    """The last answer of the server that had the whole list, and all answers since."""
+    """The server's last answer with the whole list, and all answers since."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "assigned"
@@ -58,9 +60,7 @@ class AssignedFile:
         self._write_at = time.monotonic()
 
     def write(self) -> None:
-        """Write new answers to disk; after a failure, try again later: a disk may be full for
-        hours.
-        """
+        """Write new answers to disk. After a failure, it is tried again RETRY_SECONDS later."""
         if self._write_at is None or time.monotonic() < self._write_at:
             return
         try:

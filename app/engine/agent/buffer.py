@@ -1,9 +1,9 @@
-"""Results that the server has not taken yet, on disk, so that neither a restart nor an outage
-of the network loses any.
+"""Results that the server has not taken yet, on disk, so that neither a restart nor an outage of
+the network loses them.
 
-While they cannot be written, as on a full disk, the newest are in memory: new results are still
-sent, and this process sends none twice. A damaged file is renamed, and a new one begun: an agent
-that ended because of it would end again at each start.
+While they cannot be written, as on a full disk, the newest are kept in memory: new results are
+still sent, and this process sends none twice. A damaged file is renamed, and a new one is created:
+otherwise the agent would fail at each start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY, at REAL, body TEXT)",
     "CREATE TABLE IF NOT EXISTS done (monitor_id INTEGER PRIMARY KEY, version INTEGER, at REAL)",
 )
-_ALL_DONE = "SELECT monitor_id, version, at FROM done"
+_LAST_CHECKS = "SELECT monitor_id, version, at FROM done"
 _BETWEEN = "SELECT id, body FROM results WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 
 
@@ -50,7 +50,7 @@ class _Damaged(sqlite3.DatabaseError):
 
 @dataclass(frozen=True, slots=True)
 class MadeResult:
-    """A result and its time; ``version`` is that of the monitor."""
+    """A result for the server (``body``), and its time. ``version``: the version of the monitor."""
 
     monitor_id: int
     version: int
@@ -60,8 +60,8 @@ class MadeResult:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Unsent results as JSON, the newest first: all with ids from ``first`` to ``last``, the newest
-    id when the batch was made. ``more``: older results wait.
+    """The unsent results with ids from ``first`` to ``last``, as JSON, the newest first. ``last``:
+    the newest id when the batch was made. ``more``: older results wait.
     """
 
     first: int
@@ -78,12 +78,12 @@ class _Unwritten:
 
 
 class Buffer:
-    """Safe from any thread. ``folder`` exists, and belongs to this agent. Raises InUse, and OSError
-    if nothing can be written there.
+    """The results in the existing ``folder``. Its methods may be called on any thread. Raises
+    InUse, and OSError if nothing can be written there.
 
-    Each result has an id, which is the same in memory and in the file, so a result may be written
-    to the file while it is sent. The ids of this process begin with 1, and are not used again if
-    the file is replaced. Results of earlier processes have ids of 0 and less.
+    Each result has an id, so that it may be written to the file while it is sent. The ids of this
+    process begin with 1, and are not used again if the file is replaced. Results of earlier
+    processes have ids of 0 and less. An id in the file is larger by ``_first_id``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -112,12 +112,14 @@ class Buffer:
                 self._unwritten.append(_Unwritten(self._newest, made, body))
             self._write()
 
-    def done(self) -> dict[int, tuple[int, datetime]]:
-        """The last check of each monitor: the monitor's version, and the time. They are needed
-        after a restart while the server is away.
+    def last_checks(self) -> dict[int, tuple[int, datetime]]:
+        """The last check of each monitor: the monitor's version, and the time. After a restart,
+        they are newer than what the server says until it has the results.
         """
         with self._lock:
-            rows: list[Any] = self._try(lambda file: file.execute(_ALL_DONE).fetchall(), READ, [])
+            rows: list[Any] = self._try(
+                lambda file: file.execute(_LAST_CHECKS).fetchall(), READ, []
+            )
         checks: dict[int, tuple[int, datetime]] = {}
         for id, version, at in rows:
             with suppress(TypeError, ValueError, OverflowError, OSError):  # a damaged value
@@ -125,8 +127,8 @@ class Buffer:
         return checks
 
     def newest(self, count: int, largest: int) -> Batch:
-        """The newest unsent results: at most ``count`` of them, and ``largest`` characters, but at
-        least one result.
+        """The newest unsent results: at most ``count`` results and ``largest`` characters, but at
+        least one result if any waits.
         """
         with self._lock:
             last = self._newest
@@ -225,7 +227,7 @@ class Buffer:
 
     def _try(self, work: Callable[[sqlite3.Connection], T], what: str, otherwise: T) -> T:
         """The value that ``work`` returns, or ``otherwise`` if the file fails. A failure is logged
-        once, because a disk may be full for hours.
+        once, because a disk may be full for hours. ``what``: READ or WRITE.
         """
         try:
             result = self._do(work)
@@ -277,12 +279,12 @@ class Buffer:
         self._file = None
 
     def _set_aside(self) -> None:
-        """Rename the damaged file. If the disk damages the new file too, that is deleted: the first
-        one has the results.
+        """Rename the damaged file. If the new file is damaged too, it is deleted: the first one has
+        the results.
         """
         self._shut()
         aside = self._path.with_name("agent.db.damaged")
-        # The file itself comes last: SQLite would read the others into a new file.
+        # The file itself comes last: SQLite would apply the others to a new file.
         for suffix in ("-shm", "-wal", ""):
             source, target = Path(f"{self._path}{suffix}"), Path(f"{aside}{suffix}")
             if self._aside is None:
@@ -337,7 +339,7 @@ def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _is_json(body: object) -> bool:
-    """Whether the server can read the result: a damaged one would make the request invalid."""
+    """Whether a result is JSON: a damaged one would make the whole request invalid."""
     try:
         json.loads(body)  # type: ignore[arg-type] # a damaged file has any
     except (TypeError, ValueError, RecursionError):

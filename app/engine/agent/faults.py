@@ -65,7 +65,7 @@ _SENTENCES: tuple[tuple[type[Exception], str], ...] = (
     (requests.RequestException, "The server {server} cannot be reached: {why}."),
     (Exception, "The agent's exchange with the server {server} failed: {why}."),
 )
-# All others are faults of the agent, or of its machine.
+# Any other exception is a fault of the agent or of its machine.
 DESCRIBED = tuple(kind for kind, _sentence in _SENTENCES if kind is not Exception)
 
 
@@ -87,7 +87,7 @@ def _why(fault: Exception) -> str:
 
 
 def _of_request(fault: requests.RequestException) -> str:
-    """The reason as a sentence: the text of the error has addresses in memory and the whole URL."""
+    """The reason in words. The text of the exception has memory addresses and the whole URL."""
     causes = list(_chain(fault))
     sentences = (
         words(cause) for kind, words in _WORDS for cause in causes if isinstance(cause, kind)
@@ -98,14 +98,14 @@ def _of_request(fault: requests.RequestException) -> str:
 
 
 def no_api(status: int) -> str:
-    """The reason if something else than Wakeful has answered."""
+    """The reason if something other than Wakeful has answered."""
     if status in AWAY:
         return f"a proxy before it answers {status}: Wakeful may be stopped there, or too slow"
     return f"what answers there is not Wakeful's API (status {status})"
 
 
 def _chain(fault: BaseException) -> Iterator[BaseException]:
-    """The fault and its causes: requests wraps faults of urllib3, urllib3 those of the system."""
+    """The fault and its causes: requests wraps those of urllib3, and that those of the system."""
     causes: list[BaseException] = []
     waiting: list[Any] = [fault]
     while waiting:

@@ -43,7 +43,7 @@ FIRST_PAUSE, MAX_PAUSE = 1.0, 15.0  # after a request that failed
 MAX_RETRY_AFTER = 60.0  # seconds to wait because the server asks for it
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 AT_ONCE = 200  # results in one request
-WHOLE_SECONDS = 300.0  # for a whole answer, which may arrive slowly
+WHOLE_SECONDS = 300.0  # the time limit of a whole answer, which may arrive slowly
 # The size of a list of monitors, in bytes: a monitor takes 1 KB, or 90 with the longest body in
 # ASCII.
 MAX_LIST = 64 * 1024 * 1024
@@ -61,13 +61,13 @@ DAMAGED_KEY = N_(
     "The key in %(path)s is damaged. Delete the file, make a new token for the place on its page,"
     " and start the agent with it."
 )
-MIN_REQUEST = 20_000  # the same, behind a proxy with a low limit
+MIN_REQUEST = 20_000  # characters: the least that is tried behind a proxy with a low limit
 
 
 @dataclass(frozen=True, slots=True)
 class AssignedNews:
-    """The monitors to check. ``whole``: ``assigned`` has all of them; otherwise it has changed
-    ones, and ``gone`` the ids of removed ones.
+    """The monitors to check. ``whole``: ``assigned`` has all of them; otherwise only the changed
+    ones, and ``gone`` has the ids of the removed ones.
     """
 
     whole: bool
@@ -77,7 +77,7 @@ class AssignedNews:
 
 @dataclass(frozen=True, slots=True)
 class StandingsNews:
-    """The new standings of monitors, by id; None if the server dropped the result."""
+    """The new standings of monitors, by id; None if the server dropped the monitor's result."""
 
     standings: Mapping[int, Json | None]
 
@@ -97,11 +97,11 @@ News = Greeted | AssignedNews | StandingsNews
 
 
 class Clock:
-    """The server's time, by which an agent schedules checks and dates results; this machine's time
-    until the first answer. Safe from any thread.
+    """The server's time, by which an agent schedules checks and dates results. Until the first
+    answer it is this machine's time. Its methods may be called on any thread.
 
-    Once it is measured, it follows this machine's uptime, so setting this machine's clock has no
-    effect, not even while the server is away.
+    After the first measurement it follows this machine's uptime, so that setting this machine's
+    clock has no effect, not even while the server is out of reach.
     """
 
     def __init__(self) -> None:
@@ -121,16 +121,17 @@ class Clock:
 
     @property
     def offset(self) -> timedelta:
-        """How far the server's clock is ahead of this machine's."""
+        """By how much the server's clock is ahead of this machine's."""
         return timedelta() if self._base is None else timedelta(seconds=self._base - _started())
 
     def corrected(self, moment: datetime) -> datetime:
-        """A time of this machine's clock by the server's clock."""
+        """Convert a time of this machine's clock to the server's clock."""
         return moment + self.offset
 
     def measure(self, sent: float, took: float, received: datetime, answered: datetime) -> None:
-        """Measure by a request that was sent at ``sent`` (``uptime``) and whose answer came
-        ``took`` seconds later. ``received`` and ``answered``: the server's clock at both moments.
+        """Measure by a request: sent at ``sent`` (``uptime``), and answered ``took`` seconds later.
+        ``received`` and ``answered``: when the server got it and answered it, by the server's
+        clock.
         """
         inside = max(0.0, (answered - received).total_seconds())
         high = received.timestamp() - sent
@@ -144,7 +145,7 @@ class Clock:
 
 
 def uptime() -> float:
-    """Seconds since this machine started, with those during which it was suspended."""
+    """Seconds since this machine started, including those in which it was suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -157,8 +158,8 @@ def _started() -> float:
 
 
 class ServerLink:
-    """``news`` has the server's answers; ``figures`` returns the agent's report on itself. The
-    thread closes ``buffer`` when it ends.
+    """The requests of an agent, made on a separate thread. ``news`` gets the server's answers;
+    ``figures`` returns the agent's report on itself. The thread closes ``buffer`` when it ends.
     """
 
     def __init__(
@@ -196,8 +197,8 @@ class ServerLink:
         )
         self._location = ""
         self._change = 0  # the number of the newest change that was read
-        # The last request for the whole list, and the one that was answered. Objects, because a
-        # request during a running answer is another one.
+        # The last demand for the whole list, and the last one that was met. They are objects,
+        # because a demand that is made while an answer arrives is a new one.
         self._list_request, self._answered_request = object(), object()
         self._send_now = threading.Event()  # results are to be sent at once
         self._ended = threading.Event()
@@ -213,11 +214,11 @@ class ServerLink:
         self._thread.start()
 
     def send_soon(self) -> None:
-        """Send results soon. Safe from any thread."""
+        """Send results soon. May be called on any thread."""
         self._send_now.set()
 
     def reload(self) -> None:
-        """Ask for everything again. Safe from any thread."""
+        """Ask for the whole list again. May be called on any thread."""
         self._list_request = object()
         self._send_now.set()
 
@@ -250,7 +251,7 @@ class ServerLink:
                 self._log_fault(fault)
                 if last:
                     return
-                # This holds even if many results wait: each attempt would be another request.
+                # Also if many results wait: without a pause, requests would follow at once.
                 self._pause_after(fault)
                 continue
             if last and not more:
@@ -279,14 +280,14 @@ class ServerLink:
             self._hello()
         # Before the question for changes: after a restart, the server must first have the results.
         change, more = self._post()
-        if self._is_up_to_date(change, more):
+        if self._ask_if_changed(change, more):
             self._log_recovery(more)
         self._file.write()
         return more
 
-    def _is_up_to_date(self, change: int, more: bool) -> bool:
+    def _ask_if_changed(self, change: int, more: bool) -> bool:
         """Ask for changes, if there are any. Returns whether the agent has all of them. If the
-        server cannot answer, waiting results are still sent.
+        server cannot answer while more results wait, these are sent first.
         """
         if self._change == change and self._list_request is self._answered_request:
             return True
@@ -316,8 +317,8 @@ class ServerLink:
         )
 
     def _log_recovery(self, more: bool) -> None:
-        """Log the end of a fault. While more results wait, the end of an answer 429 is not logged:
-        a backlog causes one every few seconds.
+        """Log the end of a fault. While more results wait, the end of an answer 429 is not logged,
+        because a backlog causes one every few seconds.
         """
         self._pauses.reset()
         if not (more and self._log.cause() == LATER) and self._log.ended():
@@ -412,7 +413,7 @@ class ServerLink:
         self._wake()
 
     def _recall(self) -> None:
-        """Read from disk what to check, after a restart."""
+        """After a restart, read the assigned monitors from disk."""
         try:
             location, answers = self._file.read()
             for sealed in answers:
@@ -483,7 +484,7 @@ def _list(data: Json, name: str) -> list[Any]:
 
 
 def _standings(value: Any) -> dict[int, Json | None]:
-    """The standings by monitor; None if the server dropped the result."""
+    """The new standings by monitor; None if the server dropped its result."""
     name = "standings"
     return {
         must(record_id(number), name): None if standing is None else object_(standing, name)

@@ -19,7 +19,9 @@ Finished = tuple[Claim, Outcome]  # the claim of a check, and its outcome
 
 
 class CheckCarrier(Protocol):
-    """To be created after a fork, because it may have threads."""
+    """Makes checks, or brings them to a prober. It is created after a fork, because it may have
+    threads.
+    """
 
     def submit(self, spec: CheckSpec, done: Done) -> None:
         """Start a check. ``done`` is called on any thread and must return at once. Raises
@@ -34,8 +36,8 @@ class CheckCarrier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProberReport:
-    """The report of a process that makes checks elsewhere. ``clock_offset``: how far its clock is
-    ahead of this machine's. ``checks``: the number of expected outcomes since the last report.
+    """The report of a prober on another machine. ``clock_offset``: by how much its clock is ahead
+    of this machine's. ``checks``: the outcomes since the last report that this checker waited for.
     """
 
     process: str
@@ -45,13 +47,13 @@ class ProberReport:
 
 
 class RemoteNetwork:
-    """Replaces ``app.engine.network.OwnNetwork`` if checks are made elsewhere: the probers detect
-    failures of their own networks, and ``down`` is set from their messages.
+    """Replaces ``app.engine.network.OwnNetwork`` if probers make the checks: they detect failures
+    of their own networks, and the carrier sets ``down`` by their messages.
 
     ``reports`` returns the reports of the probers since the last call.
     """
 
-    waits = True  # ``down`` follows from reports of probers, not from checks
+    waits = True  # ``down`` may change without another check
 
     def __init__(self) -> None:
         self.down = False

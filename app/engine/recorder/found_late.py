@@ -37,8 +37,7 @@ from app.judge.replay import (
 )
 from app.judge.verdict import NO_PARENTS, PastResult, Rules, State, vote_valid_for
 from app.records import MAX_CAUSE, Result, Verdict
-from app.stats.cover import split
-from app.stats.tally import HOUR_MS, merged
+from app.stats.tally import HOUR_MS, without
 
 # An incident found late that a person has neither reopened nor ended
 _CORRECTABLE = and_(
@@ -165,7 +164,7 @@ def _store_behind(
     spans = {
         (parent, *part)
         for parent, span in behind
-        for part in _minus(_whole([span]), search.behind_in_time)
+        for part in without(_in_whole_seconds([span]), search.behind_in_time)
     }
     stored = {(row.parent_id, row.started_at, _end_of(row)): row for row in search.behind}
     for key in stored.keys() - spans:
@@ -370,24 +369,13 @@ def _not_judged_in_time(
     incident was deleted, or another rule opened none.
     """
     stored_spans = [(row.started_at, _end_of(row)) for row in stored]
-    return _minus(_whole(spans), _minus(_whole(earlier), stored_spans))
+    return without(_in_whole_seconds(spans), without(_in_whole_seconds(earlier), stored_spans))
 
 
-def _whole(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
+def _in_whole_seconds(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
     """The spans in whole seconds, as incidents are stored."""
     rounded = [(in_whole_seconds(start), in_whole_seconds(end)) for start, end in spans]
     return [(start, end) for start, end in rounded if start < end]
-
-
-def _minus(spans: Sequence[TimeSpan], removed: Sequence[TimeSpan]) -> Sequence[TimeSpan]:
-    """The time of ``spans`` that is in none of ``removed``."""
-    removed = merged(removed)
-    return [
-        (start, stop)
-        for span in spans
-        for is_removed, start, stop in split(removed, *span)
-        if not is_removed and start < stop
-    ]
 
 
 def _final_outages(search: Search, replay: Replay) -> Sequence[TimeSpan] | None:

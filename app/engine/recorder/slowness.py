@@ -81,7 +81,7 @@ def usual_in_week(starts: Mapping[int, tuple[datetime, datetime]]) -> dict[int, 
     }
     return {
         id: Usual(whole, dict(zip(PHASES, phases, strict=True)))
-        for id, (whole, *phases) in (rollups.usual(spans) if spans else {}).items()
+        for id, (whole, *phases) in (rollups.usual_times(spans) if spans else {}).items()
     }
 
 

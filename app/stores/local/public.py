@@ -464,7 +464,7 @@ def _public_days(
     """
     public_days = list(own.shown)
     for n, seconds in own.unsummed.items():
-        public_days[n] = rollups.day_of(days[n], rollups.plus(own.seconds[n], seconds))
+        public_days[n] = rollups.public_day(days[n], rollups.add_seconds(own.seconds[n], seconds))
     for n, incidents in touched.items():
         public_days[n] = replace(public_days[n], incidents=incidents)
     for n, behind_s in unreachable.items():

@@ -50,7 +50,7 @@ MAX_PREVIEWED = 260_000
 class LocalResults(LocalPart, base.Results):
     def __init__(self, store: base.Store) -> None:
         super().__init__(store)
-        self._charted = rollups.Charted()
+        self._charted = rollups.ChartFigures()
 
     def list(self, query: ResultQuery) -> Page[Result]:
         """The newest first; ``from_`` is included, ``to`` is not."""
@@ -102,7 +102,7 @@ class LocalResults(LocalPart, base.Results):
         id = monitor.monitor_id
         incidents = rollups.incidents_between([id], span.start, span.end)[id]
         summed, pieces = self._charted.read(monitor, span, incidents, now, response=response)
-        return series.between(span, pieces, incidents, summed)
+        return series.statistics_of(span, pieces, incidents, summed)
 
     def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts:
         monitor, now = get_monitor(db.session, monitor_id), self.now()

@@ -25,16 +25,16 @@ from app.lasting import Lasting
 from app.rules.masking import raised_at
 
 TASK = "wakeful.checks"
-# Messages that are older are refused, so that a copy cannot be used later. The clocks of checker
-# and probers may differ by as much.
+# Older messages are refused, so that a copy cannot be used later. The clocks of checker and probers
+# may differ by as much.
 FRESH_SECONDS = 30.0
 # How long Redis stores outcomes that no checker reads, and the claims of batches. After that, the
 # batches are too old to be run.
 RETENTION_SECONDS = 120
 # In bytes. A checker divides a batch whose sealed text is larger.
 MAX_SEALED = 4 * 1024 * 1024
-# How often a checker notes in Redis that it listens to the probers of its place. Without a note for
-# ``LISTENED_SECONDS``, they send it no more signs of life. The clocks of both may differ.
+# How often a checker notes in Redis that it listens to the probers of its place. Without a new note
+# for ``LISTENED_SECONDS``, they stop sending signs of life to it. The clocks of both may differ.
 LISTEN_SECONDS = 5.0
 LISTENED_SECONDS = 2 * FRESH_SECONDS
 CONNECT_SECONDS = 5
@@ -52,12 +52,12 @@ def outcomes_of(location: str) -> str:
 
 
 def listeners_of(location: str) -> str:
-    """The name of the sorted set of a place's checkers, by the time of each one's last note."""
+    """The name of the sorted set of a place's checkers, ordered by their last note."""
     return f"listeners.{location}"
 
 
 def note_listener(client: Any, location: str, name: str) -> None:
-    """Note that a checker listens, so that also the idle probers of the place send signs to it.
+    """Note that a checker listens, so that idle probers of the place send signs of life to it too.
     Raises RedisError.
     """
     key, now = listeners_of(location), time.time()
@@ -88,7 +88,7 @@ def make_celery(broker_url: str) -> Celery:
     celery = Celery("wakeful", broker=broker_url, set_as_current=False)
     celery.conf.update(
         accept_content=["json"],
-        task_ignore_result=True,  # outcomes come back encrypted, on a list of their own
+        task_ignore_result=True,  # outcomes are returned encrypted, through a separate list
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         worker_enable_remote_control=False,  # it would take commands from anybody on the broker
@@ -101,8 +101,8 @@ def make_celery(broker_url: str) -> Celery:
             "socket_connect_timeout": CONNECT_SECONDS,
             "socket_keepalive": True,
             "health_check_interval": 10,
-            # Redis keeps no copy of what was taken, which is another round trip for each batch.
-            # The checker sends lost checks again, sooner than Celery would.
+            # Redis need not keep a copy of each batch that was taken, which costs a round trip: the
+            # checker sends lost checks again, sooner than Celery would.
             "ack_emulation": False,
         },
     )
@@ -119,7 +119,7 @@ def make_redis(broker_url: str) -> Any:
 
 
 def fault_of(broker_url: str) -> str | None:
-    """Why Redis cannot be used; None if it answers and takes the login. Waits some seconds."""
+    """Why Redis cannot be used; None if it answers and accepts the login. May take seconds."""
     client = make_redis(broker_url)
     try:
         client.ping()
@@ -131,10 +131,11 @@ def fault_of(broker_url: str) -> str | None:
 
 
 def claim(client: Any, batch_id: str) -> bool:
-    """Whether the caller is the first to claim this batch. A prober claims it to run its checks,
-    the checker to send them again. Raises RedisError.
+    """Claim a batch; returns whether the caller is the first to do so. A prober claims it to run
+    its checks, the checker to send them again. Raises RedisError.
 
-    A batch may come late, after its checks were sent again, and these must not run twice.
+    Without a claim, a batch that comes late, after its checks were sent again, would run them
+    twice.
     """
     return bool(client.set(f"claimed.{batch_id}", b"", nx=True, ex=RETENTION_SECONDS))
 
@@ -149,9 +150,9 @@ MAX_TEXT = 200
 class QueueFaults:
     """Logs the faults of one thread of the queue, without a flood.
 
-    The broker may be away for hours: that is logged once. A message that is refused is logged once
-    a minute for each reason. Any other exception is a fault of Wakeful, whose trace is needed: it
-    is logged once an hour for each line of the code.
+    A broker that is out of reach, perhaps for hours, is logged once. A refused message is logged
+    once a minute for each reason. Any other exception is a fault of Wakeful: it is logged with its
+    trace, once an hour for each line of code.
 
     ``doing``: what the thread does, such as "sending batches".
     """
@@ -209,8 +210,8 @@ class MessageRefused(Exception):
 
 
 class Receiver:
-    """Opens the messages that were encrypted for the context ``about``. ``dated``: the key of the
-    time in them; ``plural``: their word in sentences. For one thread only.
+    """Opens the messages that were encrypted for the context ``about``. ``dated``: the key of their
+    time; ``plural``: their name in sentences. For one thread only.
     """
 
     def __init__(self, key: BatchKey, about: str, *, dated: str, plural: str) -> None:
@@ -218,7 +219,7 @@ class Receiver:
         self._taken: TTLCache[bytes, bool] = TTLCache(math.inf, REMEMBERED_SECONDS)
 
     def open(self, sealed: bytes, now: datetime) -> tuple[Any, timedelta]:
-        """The message, and how far its time is ahead of ``now``. Raises MessageRefused."""
+        """The message, and by how much its time is ahead of ``now``. Raises MessageRefused."""
         try:
             message = self._key.open(sealed, self._about)
         except Forged:

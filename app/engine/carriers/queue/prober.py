@@ -1,8 +1,8 @@
-"""The far end of the queue: a Celery worker that makes the checks of a place.
+"""The prober's end of the queue: a Celery worker that makes the checks of a place.
 
-A task only hands its batch to the prober of this process, which runs thousands of checks at once;
-the outcomes are sent as they come, so one slow target delays no other. So tasks run one by one, in
-Celery's own thread (``pool="solo"``), and while one waits for room, no other batch is taken.
+A task only passes its batch to the prober of this process, which runs thousands of checks at once.
+Outcomes are sent as they come, so a slow target delays no other. Tasks run one by one, in Celery's
+main thread (``pool="solo"``): while one waits for room, no other batch is taken.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from app.version import __version__
 log = logging.getLogger(__name__)
 
 SEND_SECONDS = 0.2  # how long an outcome waits for others, to be sent in one message
-ALIVE_SECONDS = 1.0  # how often each checker is sent the names of its running batches
-SIGN_SECONDS = 2.0  # how often all checkers of the place are sent a sign of life
+ALIVE_SECONDS = 1.0  # how often each checker gets the ids of its running batches
+SIGN_SECONDS = 2.0  # how often all checkers of the place get a sign of life
 MAX_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
 MAX_REPLY = 500
-MAX_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are then repeated anyway
+MAX_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are repeated anyway
 
 
 @dataclass(slots=True)
@@ -60,9 +60,9 @@ class _RunningBatch:
 
 
 class Desk:
-    """Takes batches, and sends outcomes. ``reply`` gets the name of a checker's list and a sealed
-    message; it raises if that cannot be sent. ``claim``: as in ``broker``, for the id of a batch.
-    ``listeners``: the names of the lists of all checkers of the place.
+    """Takes batches, and sends outcomes. ``reply`` sends a sealed message to a checker's list, or
+    raises. ``claim``: ``broker.claim`` for the id of a batch. ``listeners`` returns the names of
+    the lists of the place's checkers.
     """
 
     def __init__(
@@ -100,8 +100,8 @@ class Desk:
         self._thread.start()
 
     def take(self, sealed: bytes) -> None:
-        """Start the checks of a batch, once there is room for them. Raises MessageRefused, and the
-        errors of ``claim``.
+        """Wait for room, and start the checks of a batch. Raises MessageRefused, and the errors of
+        ``claim``.
         """
         self.taken += 1
         batch, ahead = self._receiver.open(sealed, datetime.now(UTC))
@@ -147,7 +147,7 @@ class Desk:
         return self._prober.in_flight <= MAX_AT_ONCE
 
     def stop_waiting(self, **_signal: object) -> None:
-        """Let no batch wait for room any more."""
+        """End the wait for room of the present batch and of later ones."""
         self._closing = True
 
     def close(self, timeout: float) -> None:
@@ -190,8 +190,8 @@ class Desk:
                     del self._batches[batch_id]
 
     def _packed(self, outcome: Outcome) -> Any:
-        """The outcome in bytes; None if it cannot be packed. The checker logs that, and does not
-        send the check again.
+        """The packed outcome; None if it cannot be packed. The checker logs that, and does not send
+        the check again.
         """
         try:
             return pack(outcome)
@@ -200,8 +200,8 @@ class Desk:
             return None
 
     def _send(self, *, to_all: bool) -> None:
-        """Send outcomes to the checkers; with ``to_all``, also the names of running batches to
-        checkers that no outcome goes to.
+        """Send outcomes to the checkers. With ``to_all``, checkers without an outcome get the ids
+        of their running batches.
         """
         with self._lock:
             running: dict[str, list[str]] = defaultdict(list)
@@ -261,7 +261,7 @@ def make_desk(settings: Settings) -> Desk:
 
 
 def end_if_silent(watch: Watch, end: Callable[[], None], stop: threading.Event) -> None:
-    """Call ``end`` once the consumer is silent; returns then, or at ``stop``."""
+    """Wait until the consumer is silent, and call ``end``; or until ``stop`` is set."""
     while not stop.wait(LOOK_SECONDS):
         if watch.is_silent(time.monotonic()):
             log.error(
@@ -274,8 +274,8 @@ def end_if_silent(watch: Watch, end: Callable[[], None], stop: threading.Event) 
 
 
 def _spec(packed: Any) -> CheckSpec:
-    """The check spec. One that cannot be read has a ``fault``, which becomes its outcome: the other
-    checks of the batch are made, and the monitor's page shows why this one is not.
+    """Read a check spec. If it is malformed, the spec has a ``fault``, which becomes its outcome:
+    the other checks of the batch are made, and the monitor's page shows why this one is not.
     """
     try:
         return read_spec(packed)
@@ -342,17 +342,17 @@ LOOK_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Watch:
-    """A prober's watch on its own consumer: whether it has fallen silent, and whether it has ever
-    received a batch.
+    """A prober's watch on its Celery consumer: whether it has fallen silent, and whether it has
+    ever received a batch.
 
-    Celery's consumer can lose Redis for a moment, say that it is connected again, and never take
+    Celery's consumer can lose Redis for a moment, log that it is connected again, and never take
     another task (celery/celery#10302). Its process looks alive, so no service manager restarts it:
-    the prober has to end by itself. And a prober has no database: it cannot know whether there is a
-    place of its name.
+    the prober must end itself. A prober that never gets a batch may have a misspelt place, which it
+    cannot look up, because it has no database.
 
-    ``waiting``: how many batches are in the queue; it may raise RedisError. ``taken``: how many
-    have been taken so far. ``has_room``: whether this process would take one now. ``started_at``:
-    when it started (monotonic).
+    ``waiting`` returns how many batches are in the queue, or raises RedisError. ``taken`` returns
+    how many have been taken so far, ``has_room`` whether this process would take one now.
+    ``started_at``: when the process started (monotonic).
     """
 
     location: str
@@ -365,12 +365,12 @@ class Watch:
     _warned: bool = field(init=False, default=False)
 
     def is_silent(self, now: float) -> bool:
-        """To be asked every few seconds; ``now`` is monotonic. True when batches were waiting each
-        time for SILENT_SECONDS, and none was taken.
+        """Whether batches have waited at each call for SILENT_SECONDS, and none was taken. Called
+        every few seconds; ``now`` is monotonic.
         """
         try:
             waiting, taken = self.waiting(), self.taken()
-        except RedisError:  # nobody can take anything now; the consumer connects again by itself
+        except RedisError:  # the consumer connects again
             self._since = None
             return False
         self._warn_of_none(now)

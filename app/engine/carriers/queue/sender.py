@@ -29,7 +29,7 @@ MAX_BATCH = 500
 ENOUGH = 100  # checks that are sent without waiting for more
 GATHER_SECONDS = 0.2  # how long a check waits for others, to be sent in one batch
 LOOK_SECONDS = 1.0  # how often lost batches are looked for
-# A batch is lost if no prober has named it among its running batches for this time.
+# A batch that a prober has taken is lost if the prober has not named it as running for this time.
 LOST_SECONDS = 5.0
 RETRY_SECONDS = 1.0  # the pause after a failure of Redis
 WAIT_SECONDS = 1  # for outcomes, in one command
@@ -37,7 +37,7 @@ WAIT_SECONDS = 1  # for outcomes, in one command
 
 @dataclass(slots=True)
 class _Check:
-    """A running check. ``submitted_at``: the earliest time at which it can have started."""
+    """A running check. ``submitted_at``: it cannot have started earlier."""
 
     spec: CheckSpec
     done: Done
@@ -46,8 +46,8 @@ class _Check:
 
 @dataclass(slots=True)
 class _SentBatch:
-    """Times are monotonic. ``named_at``: when a prober last named it among its running batches;
-    None if no prober has it.
+    """A batch whose checks are not all finished. Times are monotonic. ``named_at``: when a prober
+    last named it as running; None if no prober has taken it.
     """
 
     tickets: set[int]
@@ -92,8 +92,8 @@ class QueueCarrier:
         self._idle = threading.Condition(self._lock)
         self._closing = self._ended = False
         self._looked_at = time.monotonic()  # for lost batches
-        self._listened_at = float("-inf")  # when Redis was last notified that this checker listens
-        self._away_at = float("-inf")  # when the broker last could not be used
+        self._listened_at = float("-inf")  # when this checker last noted that it listens
+        self._away_at = float("-inf")  # when the broker last failed
         self._sending, self._taking = (
             QueueFaults("sending batches"),
             QueueFaults("taking outcomes"),
@@ -140,7 +140,7 @@ class QueueCarrier:
         self._celery.close()
 
     def reports(self) -> list[ProberReport]:
-        """The reports of the probers since the last call. A prober without a new report is left
+        """The reports of the probers since the last call. A prober without a new message is left
         out, because it may have ended.
         """
         with self._lock:
@@ -213,8 +213,8 @@ class QueueCarrier:
         sealed = self._key.seal(batch, broker.about_checks(self.location))
         if len(sealed) > broker.MAX_SEALED and len(checks) > 1:
             return self._send_in_parts([ticket for ticket, _packed in checks])
-        # Registered first, because its outcomes may arrive before ``send_task`` returns. If that
-        # raises, Redis may still have the batch, so it is sent again only once it counts as lost.
+        # Registered first, because its outcomes may arrive before ``send_task`` returns. If
+        # ``send_task`` raises, Redis may have the batch: it is sent again when it counts as lost.
         with self._lock:
             ticket_set = {ticket for ticket, _packed in checks}
             self._batches[batch_id] = _SentBatch(ticket_set, time.monotonic())
@@ -228,14 +228,14 @@ class QueueCarrier:
         return True
 
     def _send_in_parts(self, tickets: list[int]) -> bool:
-        """Send the first half; the second is put in front of the pending checks before that."""
+        """Send the first half. The second half becomes the first of the pending checks."""
         half = len(tickets) // 2
         with self._lock:
             self._pending.extendleft(reversed(tickets[half:]))
         return self._send(tickets[:half])
 
     def _packed(self, spec: CheckSpec) -> Any:
-        """The check in bytes; None if it cannot be packed. The others are sent without it."""
+        """The packed check; None if it cannot be packed. The others are sent without it."""
         try:
             return pack(spec)
         except Exception as fault:
@@ -249,7 +249,7 @@ class QueueCarrier:
             self._drop_finished()
             waiting = [batch for batch in self._batches.values() if batch.named_at is None]
             is_overdue = any(now - batch.sent_at > LOST_SECONDS for batch in waiting)
-        # While batches wait in the queue, one that no prober has taken may be among them.
+        # While the queue is not empty, a batch that no prober has taken may be in it.
         is_empty = is_overdue and self._redis.llen(broker.queue_of(self.location)) == 0
         with self._lock:
             lost = [
@@ -263,7 +263,7 @@ class QueueCarrier:
         return is_overdue
 
     def _resend(self, batch_id: str, batch: _SentBatch) -> int:
-        """Put the checks of a lost batch in front of the pending ones; returns their number, 0 if a
+        """Put the checks of a lost batch in front of the pending ones. Returns their number; 0 if a
         prober has just taken the batch.
         """
         if batch.named_at is None and not broker.claim(self._redis, batch_id):
@@ -292,7 +292,9 @@ class QueueCarrier:
         return now - batch.sent_at > (LOST_SECONDS if is_empty else broker.FRESH_SECONDS)
 
     def _drop_finished(self) -> None:
-        """Remove finished batches, and probers that send nothing any more."""
+        """Remove finished batches, and probers without a recent message. Then set whether the
+        network of all probers is down.
+        """
         now = time.monotonic()
         for batch_id, batch in list(self._batches.items()):
             if batch.tickets.isdisjoint(self._checks):
@@ -318,7 +320,7 @@ class QueueCarrier:
         return True
 
     def _take(self, message: dict[str, Any], ahead: timedelta, now: datetime) -> None:
-        """Take the outcomes of a message. ``ahead``: how far its time is ahead of this clock."""
+        """Take the outcomes of a message. ``ahead``: by how much its time is ahead of our clock."""
         with self._lock:
             expected = [
                 (check, outcome)
@@ -335,13 +337,15 @@ class QueueCarrier:
                 self._taking.tell(fault)  # the other outcomes are taken
 
     def _note_prober(self, message: dict[str, Any], ahead: timedelta, expected: int) -> timedelta:
-        """Note the sign of life of a prober and of its batches. ``expected``: the number of its
-        outcomes that this checker waited for. Returns how far the prober's clock is ahead.
+        """Note that a prober lives, and which batches it runs. ``expected``: the number of outcomes
+        in its message that this checker waited for. Returns by how much the prober's clock is
+        ahead.
         """
         now, name = time.monotonic(), message["prober"]
         previous = self._probers.get(name)
         clock = previous.clock if previous else Offset()
-        # The message was sent before it arrived, so the prober's clock is ahead by at least this.
+        # The message was sent before it arrived, so the prober's clock is ahead by at least
+        # ``ahead``.
         offset = timedelta(seconds=clock.add(ahead.total_seconds())[0])
         checks = expected + (previous.report.checks if previous else 0)
         report = ProberReport(name, message["version"], offset, checks)
@@ -361,8 +365,8 @@ class QueueCarrier:
         if result.monitor_id != check.spec.monitor_id:
             log.error("An outcome of monitor %s names another monitor.", check.spec.monitor_id)
             return
-        # The time by the clock of this checker: the check started after it was submitted, and
-        # before now, whatever the prober's clock shows.
+        # By the clock of this checker, the check started after it was submitted and before now,
+        # whatever the prober's clock shows.
         at = min(max(result.checked_at - offset, check.submitted_at), now)
         dated = replace(result, checked_at=at, location=self.location)
         check.done(replace(outcome, result=dated))
