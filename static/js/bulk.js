@@ -1,5 +1,5 @@
-// Selecting monitors: select all, count the selected, show only the fields of the chosen action. A
-// search takes the list away and brings it back, so nothing of it is remembered here.
+// Selecting monitors: select all, count the selected ones, show only the fields of the chosen action.
+// Elements are looked up each time, because a search replaces the list.
 function boxes(form) { return [...form.querySelectorAll("input[name=ids]")]; }
 
 function show() {

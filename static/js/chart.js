@@ -1,6 +1,6 @@
-// A line over the response-time chart reads it at the pointer or by arrow keys, and a dragged part
-// is shown larger, at an address of its own. Without this, each part of the chart has a title, and
-// a form below it chooses the time.
+// A line over the response-time chart shows the values at the pointer, or moves by arrow keys. A part
+// that is selected by dragging opens in full width, at another address. Without a script, each part of
+// the chart has a title, and a form below it chooses the time.
 //
 // The chart may be refreshed at any moment (live.js): its elements are looked up each time.
 const MIN = 5 * 60; // seconds: nothing is measured more finely
@@ -38,7 +38,7 @@ function hint(figure) {
 function words(figure, readings, selected) {
   if (at === null) return figure.dataset.page && !figure.querySelector("text.none") ? hint(figure) : "";
   if (!selected) return readings[at];
-  const [first, last] = selected.map((place) => readings[place].split(": ")[0]);
+  const [first, last] = selected.map((index) => readings[index].split(": ")[0]);
   return figure.dataset.part.replace("{first}", () => first).replace("{last}", () => last);
 }
 
@@ -76,7 +76,7 @@ function show(start, end) {
   location.assign(address);
 }
 
-// What is selected; if that is a single bucket, a quarter of the chart around it.
+// Open the selected part; if that is a single bucket, a quarter of the chart around it.
 function zoom() {
   const figure = chart();
   if (!figure?.dataset.page || at === null) return;
@@ -103,7 +103,7 @@ function drawingOf(event) {
   return event.target.closest?.("figure[data-readings] svg");
 }
 
-function place(drawing, event) {
+function bucketAt(drawing, event) {
   const { left, right, readings } = parts(chart());
   const box = drawing.getBoundingClientRect();
   const x = ((event.clientX - box.left) / box.width) * drawing.viewBox.baseVal.width;
@@ -113,7 +113,7 @@ function place(drawing, event) {
 document.addEventListener("pointerdown", (event) => {
   const drawing = drawingOf(event);
   if (!drawing || event.button !== 0) return;
-  at = from = place(drawing, event);
+  at = from = bucketAt(drawing, event);
   if (event.pointerType === "touch") from = null; // a finger scrolls; the button zooms
   else if (chart().dataset.page) {
     dragging = true;
@@ -125,7 +125,7 @@ document.addEventListener("pointerdown", (event) => {
 document.addEventListener("pointermove", (event) => {
   const drawing = drawingOf(event);
   if (drawing) {
-    at = place(drawing, event);
+    at = bucketAt(drawing, event);
     if (!dragging && event.pointerType !== "touch") from = null;
     draw();
   } else if (at !== null && event.pointerType === "mouse" && !chart()?.contains(document.activeElement)) {

@@ -1,5 +1,5 @@
-// The values of folded fields in their summaries, while people type. The server says the same when the
-// page is loaded: app/web/shown/form_sums.py.
+// Show the values of folded fields in their summaries while people type, as the server does when the
+// page is loaded (app/web/shown/form_sums.py).
 const sums = document.querySelectorAll("[data-parts]");
 
 function valueOf(form, name) {

@@ -1,20 +1,20 @@
 // Ctrl-K opens a list of pages, monitors and actions; "/" goes to the page's own search.
 const dialog = document.getElementById("jump");
 const input = dialog?.querySelector("input");
-const places = dialog?.querySelector(".places");
-const TAKEN = "a, button";
+const results = dialog?.querySelector(".places");
+const TARGETS = "a, button";
 let asked = 0;
-let shown = null; // what the list answers
+let shown = null; // the query whose hits the list shows
 let timer;
 
 function say(sentence) {
   const line = document.createElement("li");
   line.className = "soft";
   line.textContent = sentence;
-  places.replaceChildren(line);
+  results.replaceChildren(line);
 }
 
-async function look() {
+async function search() {
   const mine = ++asked;
   const wanted = input.value;
   try {
@@ -26,7 +26,7 @@ async function look() {
     if (answer.type === "opaqueredirect") { // to the login page
       say(document.body.dataset.loggedOut);
     } else if (answer.ok) {
-      places.innerHTML = await answer.text();
+      results.innerHTML = await answer.text();
       shown = wanted;
     }
   } catch {
@@ -39,18 +39,18 @@ function open() {
   input.value = "";
   dialog.showModal();
   input.focus();
-  look();
+  search();
 }
 
 // Enter acts on what was typed, not on an older list that is still shown.
 async function go() {
   clearTimeout(timer);
-  if (shown !== input.value) await look();
-  if (shown === input.value) places.querySelector(TAKEN)?.click();
+  if (shown !== input.value) await search();
+  if (shown === input.value) results.querySelector(TARGETS)?.click();
 }
 
 function move(step) {
-  const links = [...places.querySelectorAll(TAKEN)];
+  const links = [...places.querySelectorAll(TARGETS)];
   const here = links.indexOf(document.activeElement) + step;
   if (here < 0) input.focus();
   else links[Math.min(here, links.length - 1)]?.focus();
@@ -80,7 +80,7 @@ if (dialog) {
   });
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(look, 120);
+    timer = setTimeout(search, 120);
   });
   dialog.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {

@@ -1,5 +1,5 @@
-// Parts marked data-live refresh every 10 seconds while the page is visible; the page may say another
-// number. The server's HTML is merged into the page, so that focus, scroll position, ticked boxes and
+// Parts marked data-live refresh every 10 seconds, or every data-every seconds, while the page is
+// visible. The server's HTML is merged into the page, so that focus, scroll position, ticked boxes and
 // typed text are kept.
 const EVERY = 1_000 * (document.body.dataset.every ?? 10);
 const parts = [...document.querySelectorAll("[data-live]")];
@@ -8,8 +8,8 @@ let address = document.querySelector("[data-live-at]")?.dataset.liveAt ?? locati
 // Attributes that the person changes (folding, ticking, choosing): a refresh does not remove them.
 const KEPT = ["open", "checked", "selected", "aria-busy", "tabindex"];
 let etag = null;
-let waiting = null; // for the answer to a request, which this stops
-let over = false; // the session has ended: every further request would be answered with the login page
+let waiting = null; // the controller that aborts the request under way
+let over = false; // whether the session has ended: the login page would answer every further request
 
 function sync(old, fresh) {
   if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
@@ -46,20 +46,20 @@ function named(parent) {
   return children;
 }
 
-// The longest run of ``children`` that are in order among ``all`` already: only the others move.
+// The longest subsequence of ``children`` that is in order in ``all`` already: only the others move.
 function settled(children, all) {
-  const places = children.map((child) => all.indexOf(child));
-  const length = places.map(() => 1);
-  const before = places.map(() => -1);
+  const positions = children.map((child) => all.indexOf(child));
+  const length = positions.map(() => 1);
+  const before = positions.map(() => -1);
   let last = -1;
-  places.forEach((place, here) => {
-    for (let other = 0; other < here; other++) {
-      if (places[other] < place && length[other] >= length[here]) {
-        length[here] = length[other] + 1;
-        before[here] = other;
+  positions.forEach((position, index) => {
+    for (let other = 0; other < index; other++) {
+      if (positions[other] < position && length[other] >= length[index]) {
+        length[index] = length[other] + 1;
+        before[index] = other;
       }
     }
-    if (last < 0 || length[here] > length[last]) last = here;
+    if (last < 0 || length[index] > length[last]) last = index;
   });
   const stay = new Set();
   for (; last >= 0; last = before[last]) stay.add(children[last]);
@@ -75,7 +75,7 @@ function move(parent, child, before) {
 function mergeChildren(old, fresh) {
   const mine = named(old);
   const theirs = named(fresh);
-  // Remove first what has gone: then what follows it need not move.
+  // First remove what is gone, so that the elements behind it need not move.
   for (const [key, child] of mine) {
     if (theirs.has(key)) continue;
     child.remove();
@@ -109,25 +109,24 @@ function mergeChildren(old, fresh) {
 }
 
 const FOCUSABLE = "a[href], button, input:not([type=hidden]), select, textarea, summary";
-// Keep the keyboard's place: focus the same control, else one in the same row, else the part's
-// heading.
+// Keep the focus: on the same control, else on one in the same row, else on the part's heading.
 function refocus(part, focused, key) {
   if (focused === document.activeElement) return;
   const row = key && part.querySelector(`[data-key="${CSS.escape(key)}"]`);
-  const place = (focused.isConnected && focused.checkVisibility() && focused)
+  const target = (focused.isConnected && focused.checkVisibility() && focused)
     || row?.querySelector(FOCUSABLE)
     || part.querySelector("h1, h2")
     || document.getElementById("main");
-  if (!place.matches(`${FOCUSABLE}, [tabindex]`)) place.tabIndex = -1;
-  place.focus({ preventScroll: true });
+  if (!target.matches(`${FOCUSABLE}, [tabindex]`)) target.tabIndex = -1;
+  target.focus({ preventScroll: true });
 }
 
-function take(part, fresh) {
+function update(part, fresh) {
   const focused = document.activeElement;
   const key = focused?.closest("[data-key]")?.dataset.key;
-  const here = part.contains(focused);
+  const hadFocus = part.contains(focused);
   mergeChildren(part, fresh);
-  if (here) refocus(part, focused, key);
+  if (hadFocus) refocus(part, focused, key);
 }
 
 // After the login, the browser comes back to this page.
@@ -164,7 +163,7 @@ async function ask() {
       etag = answer.headers.get("ETag");
       for (const part of parts) {
         const own = part.dataset.live && fresh.content.querySelector(`[data-live="${part.dataset.live}"]`);
-        if (own || !part.dataset.live) take(part, own || fresh.content);
+        if (own || !part.dataset.live) update(part, own || fresh.content);
       }
       const title = document.querySelector("[data-live] [data-title]")?.dataset.title;
       if (title) document.title = `${title} · Wakeful`;
@@ -180,7 +179,7 @@ async function ask() {
   }
 }
 
-// A filter applies while somebody types: the parts show what it finds, and the address says it.
+// A filter applies while somebody types: the parts show what it finds, and the address contains it.
 function filter(form) {
   const wanted = new URL(form.action);
   wanted.search = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
@@ -222,10 +221,10 @@ if (parts.length) {
 const UNITS = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
 const WORDS = new Intl.RelativeTimeFormat(document.documentElement.lang);
 function relative(seconds) {
-  const away = Math.abs(seconds);
-  if (away < 5) return seconds < 0 ? document.body.dataset.inAMoment : document.body.dataset.justNow;
-  const [size, unit] = UNITS.find(([length]) => away >= length);
-  return WORDS.format(-Math.sign(seconds) * Math.floor(away / size), unit);
+  const distance = Math.abs(seconds);
+  if (distance < 5) return seconds < 0 ? document.body.dataset.inAMoment : document.body.dataset.justNow;
+  const [size, unit] = UNITS.find(([length]) => distance >= length);
+  return WORDS.format(-Math.sign(seconds) * Math.floor(distance / size), unit);
 }
 setInterval(() => {
   for (const time of document.querySelectorAll("time[data-ago]")) {

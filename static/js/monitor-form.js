@@ -3,7 +3,7 @@
 const form = document.querySelector("[data-monitor-form]");
 const url = form.querySelector("#url");
 const name = form.querySelector("#name");
-// Of a stored monitor, an empty name is one that its server does not return.
+// A stored monitor has an empty name if its server does not return the name.
 const isNew = "suggests" in form.dataset;
 let follows = isNew && name.value === "";
 
@@ -15,8 +15,8 @@ function hostOf(text) {
 name.addEventListener("input", () => { follows = isNew && name.value === ""; });
 url.addEventListener("input", () => { if (follows) name.value = hostOf(url.value); });
 
-// Show only the fields that the kind of this URL has (without a scheme: http), and any other with
-// an error, so that it can be corrected.
+// Show only the fields that the kind of this URL has (http without a scheme), and fields with an
+// error, so that it can be corrected.
 const schemes = new Map(form.dataset.schemes.trim().split(" ").map((pair) => pair.split(":")));
 function showKind() {
   const kind = schemes.get(url.value.trim().split(":")[0].toLowerCase()) ?? "http";
@@ -40,7 +40,7 @@ url.addEventListener("input", suggestDays);
 if (days.value === suggested) suggestDays();
 
 function showFaulty() {
-  for (const link of place.querySelectorAll("a[href^='#']")) {
+  for (const link of outcome.querySelectorAll("a[href^='#']")) {
     const input = document.getElementById(link.hash.slice(1));
     const part = input?.closest("[data-kinds]");
     if (!part?.hidden) continue;
@@ -57,7 +57,7 @@ condition.addEventListener("change", showLookup);
 showLookup();
 
 const test = form.querySelector("[data-test]"); // some servers cannot check
-const place = document.querySelector("[data-outcome]");
+const outcome = document.querySelector("[data-outcome]");
 test?.addEventListener("click", async (event) => {
   event.preventDefault();
   if (test.getAttribute("aria-busy") === "true") return;
@@ -67,7 +67,7 @@ test?.addEventListener("click", async (event) => {
   try {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(body), headers: { "X-Fragment": "test" }, redirect: "error" });
     if (!answer.headers.get("content-type")?.startsWith("text/html") || answer.status >= 400) throw new Error(answer.statusText);
-    place.innerHTML = await answer.text();
+    outcome.innerHTML = await answer.text();
     showFaulty();
   } catch {
     // Submit without the script: the page then shows the errors and keeps what was typed. A button that
@@ -77,8 +77,8 @@ test?.addEventListener("click", async (event) => {
     return;
   }
   test.removeAttribute("aria-busy");
-  place.focus({ preventScroll: true });
-  place.scrollIntoView({ block: "nearest" });
+  outcome.focus({ preventScroll: true });
+  outcome.scrollIntoView({ block: "nearest" });
 });
 
 // How often it would have alerted because it is slow, with the values that are typed. The sentence is
@@ -96,12 +96,12 @@ async function foresee() {
   }
 }
 form.querySelector("[data-foresee]")?.addEventListener("click", (event) => { event.preventDefault(); foresee(); });
-// It is about the values for which it was asked.
+// The sentence is not about changed values.
 for (const name of foresight ? ["slow_after", "slow_alert_after"] : []) {
   form.querySelector(`#${name}`).addEventListener("input", () => { foresight.textContent = ""; });
 }
 
-// The faults and the answers of each row, and those of the whole list, as the server says them now.
+// Show the faults and the answers of each row, and those of the whole list, from the fresh page.
 function takeOver(list, fresh) {
   for (const row of fresh.querySelectorAll("[data-pair]")) {
     for (const input of row.querySelectorAll("input, select")) {

@@ -1,7 +1,7 @@
-// The editor of a status page: lines move and go in place, the server adds what it finds, and the
-// preview follows what is typed. All of it works by the form's own buttons too.
+// The editor of a status page: lines are moved and removed in place, the server adds lines, and the
+// preview follows the input. Without a script, the buttons of the form do the same.
 const form = document.querySelector("[data-page-editor]");
-const place = form.querySelector("[data-lines]");
+const lineArea = form.querySelector("[data-lines]");
 const preview = document.querySelector("[data-preview]");
 const frame = preview.querySelector("[data-frame]");
 const PAUSE = 350; // ms without typing, until the preview is asked for
@@ -10,38 +10,38 @@ const PAUSE = 350; // ms without typing, until the preview is asked for
 
 let asked = 0;
 let timer;
-async function look() {
+async function askPreview() {
   clearTimeout(timer);
   const mine = ++asked;
   try {
     const answer = await fetch(form.dataset.previewAt, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "error" });
     const text = await answer.text();
-    // An older answer that comes late says what is typed no more.
+    // A late answer to an older request is dropped.
     if (mine === asked && answer.ok) show(text);
     if (mine === asked) preview.toggleAttribute("data-stale", !answer.ok);
   } catch {
     if (mine === asked) preview.setAttribute("data-stale", "");
   }
 }
-// What is shown is replaced in place: a frame that loads again flickers.
+// Replace the content of the frame: a frame that loads again flickers.
 function show(text) {
   const fresh = new DOMParser().parseFromString(text, "text/html");
-  const there = frame.contentDocument;
-  if (!there?.querySelector("main")) {
+  const shown = frame.contentDocument;
+  if (!shown?.querySelector("main")) {
     frame.srcdoc = text;
     return;
   }
-  there.documentElement.dataset.theme = fresh.documentElement.dataset.theme ?? "system";
-  there.querySelector("[data-colours]")?.remove();
-  there.head.append(...fresh.querySelectorAll("[data-colours]"));
-  there.body.replaceChildren(...fresh.body.childNodes);
+  shown.documentElement.dataset.theme = fresh.documentElement.dataset.theme ?? "system";
+  shown.querySelector("[data-colours]")?.remove();
+  shown.head.append(...fresh.querySelectorAll("[data-colours]"));
+  shown.body.replaceChildren(...fresh.body.childNodes);
   fit();
 }
 function fit() {
-  const there = frame.contentDocument;
-  if (!there?.querySelector("main")) return; // it has not loaded yet
-  there.documentElement.style.scrollbarGutter = "auto"; // no bar needs room where all is visible
-  frame.style.height = `${there.body.offsetHeight + 2}px`;
+  const shown = frame.contentDocument;
+  if (!shown?.querySelector("main")) return; // it has not loaded yet
+  shown.documentElement.style.scrollbarGutter = "auto"; // no bar needs room where all is visible
+  frame.style.height = `${shown.body.offsetHeight + 2}px`;
 }
 frame.addEventListener("load", fit);
 window.addEventListener("resize", fit);
@@ -49,26 +49,27 @@ fit();
 frame.tabIndex = -1; // nothing in it is left to scroll
 function soon() {
   clearTimeout(timer);
-  timer = setTimeout(look, PAUSE);
+  timer = setTimeout(askPreview, PAUSE);
 }
 form.addEventListener("input", (event) => {
   if (!event.target.matches("[data-enter], [name=pick]")) soon();
 });
-form.querySelector("[data-refresh]").hidden = true; // it follows by itself
+form.querySelector("[data-refresh]").hidden = true; // the preview is refreshed without the button
 
 // --- lines
 
-const list = () => place.querySelector("[data-list]");
+const list = () => lineArea.querySelector("[data-list]");
 const lines = () => [...list().children];
 const isHeading = (line) => line.matches(".heading");
-function tell(text) {
-  place.querySelector("[data-answer]").textContent = text;
+function announce(text) {
+  lineArea.querySelector("[data-answer]").textContent = text;
 }
 // The form has the sentences; {name} and the like in them stand for values.
 const sentence = (name, values) => form.dataset[name].replace(/\{(\w+)\}/g, (_whole, key) => values[key]);
 const nameOf = (line) => (isHeading(line) ? line.querySelector("input:not([type=hidden])").value : line.querySelector("label").textContent);
 
-// What moves together: a line alone, a heading with its whole group where there is one to pass.
+// The lines in blocks that move together: each line alone, or groups with their headings if a heading
+// is moved and there is another group to pass.
 function blocks(line, step) {
   const headings = lines().filter(isHeading);
   const alone = headings[0] === line && (step < 0 || headings.length === 1);
@@ -85,22 +86,22 @@ function move(line, step) {
   const all = blocks(line, step);
   const here = all.findIndex(([first]) => first === line);
   const other = all[here + step];
-  if (!other) return tell(sentence(step < 0 ? "atTop" : "atBottom", { name: nameOf(line) }));
+  if (!other) return announce(sentence(step < 0 ? "atTop" : "atBottom", { name: nameOf(line) }));
   if (step < 0) other[0].before(...all[here]);
   else other.at(-1).after(...all[here]);
-  tell(sentence("moved", { name: nameOf(line), position: lines().indexOf(line) + 1, count: lines().length }));
+  announce(sentence("moved", { name: nameOf(line), position: lines().indexOf(line) + 1, count: lines().length }));
   soon();
 }
 
 function remove(line) {
   const near = line.nextElementSibling ?? line.previousElementSibling;
-  tell(sentence("removed", { name: nameOf(line) }));
+  announce(sentence("removed", { name: nameOf(line) }));
   line.remove();
-  (near?.querySelector("[data-act=remove]") ?? place.querySelector("#find")).focus();
+  (near?.querySelector("[data-act=remove]") ?? lineArea.querySelector("#find")).focus();
   soon();
 }
 
-// What needs the server: it sends the lines and the fields for adding as they then are.
+// Send the form for a button that adds lines, and show the lines of the answer.
 async function ask(button) {
   if (button.getAttribute("aria-busy") === "true") return;
   button.setAttribute("aria-busy", "true");
@@ -112,20 +113,20 @@ async function ask(button) {
     if (!answer.ok) throw new Error(answer.statusText);
     fresh.innerHTML = await answer.text();
   } catch {
-    // The plain way shows what is the matter, with everything typed kept.
+    // Submit without the script: the page then shows the fault and keeps what was typed.
     button.removeAttribute("aria-busy");
     form.requestSubmit(button);
     return;
   }
   const next = fresh.content.querySelector("[autofocus]");
-  next?.removeAttribute("autofocus"); // that is for a page that opens
-  place.replaceChildren(fresh.content);
+  next?.removeAttribute("autofocus"); // it is for a page that is loaded
+  lineArea.replaceChildren(fresh.content);
   ready();
   next?.focus();
   soon();
 }
 
-place.addEventListener("click", (event) => {
+lineArea.addEventListener("click", (event) => {
   const button = event.target.closest("[data-act]");
   if (!button) return;
   event.preventDefault();
@@ -138,21 +139,21 @@ place.addEventListener("click", (event) => {
   } else ask(button);
 });
 
-// The Return key in a field for adding presses the button beside it, and saves in all others.
+// The Return key in a field that adds lines presses the button beside it; in other fields, it saves.
 form.querySelector("[value=enter]").value = "";
-place.addEventListener("keydown", (event) => {
+lineArea.addEventListener("keydown", (event) => {
   const field = event.target.closest("[data-enter]");
   if (event.key !== "Enter" || !field) return;
   event.preventDefault();
-  ask(place.querySelector(`[data-act="${field.dataset.enter}"]`));
+  ask(lineArea.querySelector(`[data-act="${field.dataset.enter}"]`));
 });
 
-// --- by hand: a mouse or a finger takes a line by its handle
+// --- dragging a line by its handle
 
 let dragged = null;
-let pointer = 0; // how far below the top of the window it is
+let pointer = 0; // px from the top of the window
 const EDGE = 100; // px at the top and the bottom of the window, where a dragged line scrolls the page
-place.addEventListener("pointerdown", (event) => {
+lineArea.addEventListener("pointerdown", (event) => {
   const handle = event.target.closest("[data-handle]");
   if (!handle || event.button !== 0) return;
   event.preventDefault();
@@ -191,7 +192,7 @@ window.addEventListener("pointerup", drop);
 window.addEventListener("pointercancel", drop);
 
 function ready() {
-  for (const part of place.querySelectorAll("[data-handle], [data-drag-hint]")) part.hidden = false;
+  for (const part of lineArea.querySelectorAll("[data-handle], [data-drag-hint]")) part.hidden = false;
 }
 ready();
 

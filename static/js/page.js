@@ -23,7 +23,7 @@ document.addEventListener("focusin", (event) => {
   if (event.target.matches("textarea")) event.target.scrollIntoView({ block: "nearest" });
 });
 
-// A link that fills a form anew asks first where something was typed.
+// A link that replaces the content of a form asks first if something was typed.
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a[data-replaces]");
   if (!link) return;
@@ -81,8 +81,8 @@ function tick() {
 }
 setInterval(tick, 1000);
 
-// Leaving a form that was changed asks first; not one that was sent, nor filters, searches and ticks in
-// lists. A page that answers a form (with its faults, a check, a row more) has it unsaved from the start.
+// The browser asks before a person leaves a form that was changed, but not for filters, searches and
+// ticks in lists. If the page is the answer to a form that was not saved, the form counts as changed.
 const forms = [...document.querySelectorAll(".frame form[method=post]:not([data-bulk])")];
 const before = new Map();
 let sent = null;
@@ -101,8 +101,8 @@ window.addEventListener("pageshow", () => { sent = null; });
 document.addEventListener("submit", (event) => { if (!event.defaultPrevented) sent = event.target; });
 window.addEventListener("beforeunload", (event) => { if (forms.some(isChanged)) event.preventDefault(); });
 
-// Fields for tags: the list offers each of several, behind the last comma; a line says how many monitors
-// they reach.
+// Fields for tags: the list completes the tag behind the last comma, and a line says how many monitors
+// the tags reach.
 document.addEventListener("input", (event) => {
   const input = event.target;
   if (!input.matches("[data-tags]")) return;

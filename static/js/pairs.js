@@ -2,10 +2,10 @@
 const INDEX = /\[(\d+)\]/;
 
 function renumber(list) {
-  list.querySelectorAll("[data-pair]").forEach((row, place) => {
+  list.querySelectorAll("[data-pair]").forEach((row, index) => {
     for (const input of row.querySelectorAll("[data-numbered]")) {
       const { numbered, input: entered = "" } = input.dataset;
-      input.setAttribute("aria-label", numbered.replace("{}", place + 1).replace("[]", entered));
+      input.setAttribute("aria-label", numbered.replace("{}", index + 1).replace("[]", entered));
     }
   });
 }
@@ -54,7 +54,7 @@ function remove(list, row) {
   next.focus();
 }
 
-// What is entered for the chosen channel, an example of it, and why it cannot work, if it cannot.
+// For the chosen channel, show what to enter, an example, and why the channel cannot work, if so.
 function show(row) {
   const value = row.querySelector("[data-any]");
   if (!value) return;

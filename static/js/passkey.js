@@ -1,10 +1,10 @@
-// Passkeys. A form with data-passkey ("create" or "get") asks the server what is to be signed, has
-// the browser sign it, and is sent with the answer. Where the server has nothing to sign, the form is
-// sent without: the page that comes back says why.
+// Passkeys. For a form with data-passkey ("create" or "get"), the script requests options from the
+// server, lets the browser sign them, and sends the form with the signed answer. Without options, the
+// form is sent without an answer: the page that comes back says why.
 const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (letter) => letter.charCodeAt(0));
 const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 
-// Browsers have functions for both directions only since 2025.
+// Browsers have functions for this, and for the opposite direction, only since 2025.
 function readable(options) {
   const decoded = (list) => (list ?? []).map((item) => ({ ...item, id: bytes(item.id) }));
   const result = { ...options, challenge: bytes(options.challenge) };

@@ -1,2 +1,2 @@
-// Start the next step by itself; without a script, the person presses the button.
+// Start the next step. Without a script, the person presses the button.
 document.querySelector("[data-go-on]").requestSubmit();

@@ -1,6 +1,6 @@
-// Shows a status page's widget on another site, where the script tag stands:
+// Shows a status page's widget on another site, after the script tag:
 //   <script src="https://status.example.com/widget.js" async></script>
-// With data-float it stays in the corner of the window. It reads and sends nothing itself.
+// With data-float it stays in the corner of the window. The script reads and sends nothing.
 (() => {
   const script = document.currentScript;
   if (!script) return;

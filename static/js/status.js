@@ -1,7 +1,7 @@
-// What status pages do with a script, and do without as well: times in the reader's zone, and days
-// that arrow keys and the pointer lead through.
+// Status pages with a script show times in the reader's zone, and the day under the pointer or chosen
+// by arrow keys. They work without it.
 
-// The page is marked with the language of its own texts, its body with that of the sentences.
+// The page has the language of its own texts, its body the language of Wakeful's sentences.
 const lang = document.body.lang || document.documentElement.lang;
 const language = lang === "en" ? "en-GB" : lang;
 const exact = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
@@ -26,14 +26,14 @@ function tell(root) {
   }
 }
 
-// In which zone the times are, and as of when the page is: it may stay open for days, or be printed.
+// The zone of the times, and the time of the page, which may stay open for days, or be printed.
 function date() {
   const zone = document.querySelector(".zone");
   if (!zone) return;
   const own = exact.resolvedOptions().timeZone;
   const days = zone.dataset.zone;
   const zones = sentence(own === days ? "zones" : "zonesAndDays", { zone: own, days });
-  // A page that cannot be brought up to date says itself as of when it is.
+  // If the page is stale, its notice has the time.
   const old = document.querySelector("main > .notice");
   zone.textContent = old ? zones : `${sentence("asOf", { time: clock.format(new Date()) })} ${zones}`;
 }
@@ -53,12 +53,13 @@ function span(seconds) {
   return parts.join(" ");
 }
 
-// ``0-56,60,61:99.1:780``: places with percentage, seconds down, in maintenance and unknown.
+// ``0-56,60,61:99.1:780``: indices of days, with the percentage and the seconds down, in maintenance
+// and unknown (app/pages/bars.py).
 function read(text) {
   const days = new Map();
   for (const part of text ? text.split(",") : []) {
-    const [place, ...figures] = part.split(":");
-    const [first, last] = place.split("-").map(Number);
+    const [index, ...figures] = part.split(":");
+    const [first, last] = index.split("-").map(Number);
     for (let at = first; at <= (last ?? first); at += 1) days.set(at, figures);
   }
   return days;
@@ -81,7 +82,7 @@ class Days {
     this.count = Number(range.count);
     this.first = Date.parse(`${range.first}T00:00:00Z`);
     this.days = read(link.dataset.days);
-    this.place = this.count - 1;
+    this.index = this.count - 1;
     this.whole = link.getAttribute("href");
     this.tip = document.createElement("span");
     this.tip.className = "tip";
@@ -103,27 +104,27 @@ class Days {
 
   under(event) {
     const box = this.link.getBoundingClientRect();
-    const place = Math.floor(((event.clientX - box.left) / box.width) * this.count);
-    return Math.min(this.count - 1, Math.max(0, place));
+    const index = Math.floor(((event.clientX - box.left) / box.width) * this.count);
+    return Math.min(this.count - 1, Math.max(0, index));
   }
 
   key(event) {
     const shown = !this.tip.hidden;
-    const to = { ArrowLeft: shown ? this.place - 1 : this.place, ArrowRight: shown ? this.place + 1 : this.place, Home: 0, End: this.count - 1 }[event.key];
+    const to = { ArrowLeft: shown ? this.index - 1 : this.index, ArrowRight: shown ? this.index + 1 : this.index, Home: 0, End: this.count - 1 }[event.key];
     if (event.key === "Escape") this.hide();
     if (to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     this.show(Math.min(this.count - 1, Math.max(0, to)));
   }
 
-  show(place) {
-    const day = new Date(this.first + place * DAY);
+  show(index) {
+    const day = new Date(this.first + index * DAY);
     const iso = day.toISOString().slice(0, 10);
-    this.place = place;
-    this.tip.textContent = `${dayName.format(day)}: ${words(this.days.get(place))}`;
+    this.index = index;
+    this.tip.textContent = `${dayName.format(day)}: ${words(this.days.get(index))}`;
     const path = this.whole.split("#")[0];
     this.link.href = `${path}${path ? `?month=${iso.slice(0, 7)}` : ""}#day-${iso}`;
-    const left = ((place + 0.5) / this.count) * 100;
+    const left = ((index + 0.5) / this.count) * 100;
     this.mark.hidden = this.tip.hidden = false;
     this.mark.style.left = `${left}%`;
     const room = this.link.clientWidth - this.tip.offsetWidth;
@@ -141,11 +142,11 @@ function dress(root) {
   for (const link of root.querySelectorAll("a.days")) new Days(link);
 }
 
-// What is new comes in place each minute, unless somebody is in the middle of reading it.
+// Refresh the page in place each minute, unless the focus is in it.
 const MINUTE = 60_000;
 const main = document.querySelector("main[data-fresh]");
 
-// What the reader has folded or unfolded stays so.
+// Sections that the reader has folded or unfolded stay as they are.
 const chosen = new Map();
 main?.addEventListener("click", (event) => {
   const details = event.target.closest("summary")?.parentElement;

@@ -1,4 +1,4 @@
-/* Brings the widget up to date each minute. The frame is not loaded anew, so the focus stays. */
+/* Refreshes the widget each minute, in place, so that the focus stays. */
 const MILLISECONDS = 60_000;
 
 async function refresh() {

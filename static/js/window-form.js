@@ -10,7 +10,7 @@ function show() {
 }
 form.addEventListener("change", show);
 
-// Find among the listed monitors while typing; the button asks the server, which knows them all.
+// Search the listed monitors while somebody types; the button searches all monitors on the server.
 const rows = [...parts.choices.querySelectorAll(".choices .check")];
 const chosen = parts.choices.querySelector("[data-chosen]");
 function find(text) {
