@@ -8,7 +8,7 @@ the index as sent.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -311,11 +311,31 @@ class PairList(ListField):
             row.errors.clear()
 
 
+def _boxes(field: EntryList, **_attributes: Any) -> Markup:
+    """A checkbox for each choice of the field."""
+    box = Markup(
+        '<div class="check"><input type="checkbox" id="{id}" name="{field}"'
+        ' value="{value}"{checked}>'
+        '<label for="{id}">{label}</label></div>'
+    )
+    return Markup("\n").join(
+        box.format(
+            id=f"{field.id}-{number}",
+            field=field.name,
+            value=value,
+            label=label,
+            checked=Markup(" checked") if value in map(str, field.data) else "",
+        )
+        for number, (value, label) in enumerate(field.choices)
+    )
+
+
 class EntryList(ListField):
     """One value for each index: a tuple without duplicates, of at most ``limit``. A browser may
     also send the unindexed name several times. ``example`` is a value, for sentences.
     """
 
+    widget: Any = staticmethod(_boxes)
     example = "1"
 
     def __init__(self, *args: Any, limit: int | None = None, **kwargs: Any) -> None:
@@ -383,8 +403,6 @@ class DependencyIds(IdList):
     browser had no boxes for them, or could not show the stored ones and none was checked.
     """
 
-    widget = staticmethod(lambda field, **_attributes: _boxes(field, field.choices))
-
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)
         if form_of(self).context.browser and self.sent:
@@ -393,40 +411,17 @@ class DependencyIds(IdList):
             self.data = self.data if was_shown else self.object_data
 
 
-def _boxes(field: EntryList, choices: Iterable[tuple[str, str]]) -> Markup:
-    """A checkbox for each choice of value and label."""
-    box = Markup(
-        '<div class="check"><input type="checkbox" id="{id}" name="{field}"'
-        ' value="{value}"{checked}>'
-        '<label for="{id}">{label}</label></div>'
-    )
-    return Markup("\n").join(
-        box.format(
-            id=f"{field.id}-{number}",
-            field=field.name,
-            value=value,
-            label=label,
-            checked=Markup(" checked") if value in map(str, field.data) else "",
-        )
-        for number, (value, label) in enumerate(choices)
-    )
-
-
-def _place_boxes(field: Places, **_attributes: Any) -> Markup:
-    """A checkbox for each place; if the places are not known, for each chosen one."""
-    places = form_of(field).context.places or {name: name for name in field.data}
-    return _boxes(field, places.items())
-
-
 class Places(EntryList):
     """Names of places to check from: a tuple of ``str``; the default place if none is chosen."""
 
-    widget = staticmethod(_place_boxes)
     example = DEFAULT_PLACES[0]
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)
         self.data = self.data or DEFAULT_PLACES
+        # If the places are not known, the chosen ones are the choices.
+        chosen = {name: name for name in self.data}
+        self.choices = list((form_of(self).context.places or chosen).items())
 
     def read_entry(self, value: str) -> str:
         text.characters(text.length(text.one_value(value), MAX_LOCATION))
@@ -438,8 +433,7 @@ class Places(EntryList):
 
 def _contact_boxes(field: ContactNames, **_attributes: Any) -> Markup:
     """The boxes, and a hidden input that shows that the page had boxes."""
-    shown = Markup('<input type="hidden" name="{0}" value="">').format(field.name)
-    return _boxes(field, field.choices) + shown
+    return _boxes(field) + Markup('<input type="hidden" name="{}" value="">').format(field.name)
 
 
 class ContactNames(EntryList):

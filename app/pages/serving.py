@@ -14,6 +14,7 @@ import operator
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -49,6 +50,7 @@ from app.records import (
     Brand,
     Component,
     PageAddress,
+    PublicMonth,
     PublicPage,
     Visibility,
 )
@@ -111,20 +113,13 @@ class StatusPageLayer(Layer):
         self._directory: Memory[str, Directory] = Memory(
             self._read_directory, 1, lambda name: self._read_copy(name, Directory), self._now
         )
-        self._list: Memory[str, CachedValue] = Memory(
-            self._read_list, 1, self._read_copy, self._now
+        self._list = self._memory(1, lambda name: name, lambda _name: tuple(public.listed()))
+        self._pages = self._memory(MAX_PAGES, page_name, public.page, _looks_same)
+        self._months = self._memory(
+            MONTHS, lambda key: month_name(*key), lambda key: _month(public, *key), _is_same_month
         )
-        self._pages: Memory[int, CachedValue] = Memory(
-            self._read_page, MAX_PAGES, lambda id: self._read_copy(page_name(id)), self._now
-        )
-        self._months: Memory[tuple[int, int, int], CachedValue] = Memory(
-            self._read_month, MONTHS, lambda month: self._read_copy(month_name(*month)), self._now
-        )
-        self._images: Memory[tuple[int, str, str], CachedValue] = Memory(
-            self._read_image,
-            MAX_IMAGES,
-            lambda key: self._read_copy(image_name(*key[:2])),
-            self._now,
+        self._images = self._memory(
+            MAX_IMAGES, lambda key: image_name(*key[:2]), lambda key: public.image(*key[:2])
         )
         self._lookups: deque[float] = deque(maxlen=LOOKUPS)
         public.on_write(app, self._expire)
@@ -493,52 +488,45 @@ class StatusPageLayer(Layer):
             if page_id is not None and page_id not in ids:
                 self._copies.delete(name)
 
-    def _read_list(self, key: str, cached: CachedValue | None) -> CachedValue:
-        with self._app.app_context():
-            return self._refreshed(LIST, tuple(self._public.listed()), cached)
-
-    def _read_page(self, id: int, cached: CachedValue | None) -> CachedValue:
-        with self._app.app_context():
-            return self._refreshed(page_name(id), self._public.page(id), cached, _looks_same)
-
-    def _read_image(self, key: tuple[int, str, str], cached: CachedValue | None) -> CachedValue:
-        id, name, _version = key
-        with self._app.app_context():
-            return self._refreshed(image_name(id, name), self._public.image(id, name), cached)
-
-    def _read_month(self, key: tuple[int, int, int], cached: CachedValue | None) -> CachedValue:
-        try:
-            with self._app.app_context():
-                month = self._public.month(*key)
-        except NotFound:
-            return CachedValue(None)  # cached too, so that a missing month is not read each time
-        return self._refreshed(
-            month_name(*key),
-            month,
-            cached,
-            lambda earlier, month: replace(earlier, made_at=month.made_at) == month,
-        )
-
-    def _refreshed(
+    def _memory(
         self,
-        name: str,
-        value: Any,
-        cached: CachedValue | None,
+        limit: int,
+        name_of: Callable[[Any], str],
+        read: Callable[[Any], Any],
         is_same: Callable[[Any, Any], bool] = operator.eq,
-    ) -> CachedValue:
-        """The entry of the cache for a value that was read, and write a copy of the value. If the
-        earlier value is the same, the entry keeps the answers that were rendered from it.
+    ) -> Memory[Any, CachedValue]:
+        """A cache of values that ``read`` returns, with a copy of each in the file ``name_of``. If
+        a value is the same as before, the answers that were rendered from it stay valid.
         """
-        unchanged = cached is not None and cached.value is not None and is_same(cached.value, value)
-        self._copies.write(name, value, changed=not unchanged)
-        if cached is None or not unchanged:
-            return CachedValue(value)
-        cached.value = value
-        return cached
+
+        def read_again(key: Any, cached: CachedValue | None) -> CachedValue:
+            with self._app.app_context():
+                value = read(key)
+            if value is None:
+                return CachedValue(None)  # cached too, so that it is not read for each request
+            earlier = cached and cached.value
+            is_changed = earlier is None or not is_same(earlier, value)
+            self._copies.write(name_of(key), value, changed=is_changed)
+            if cached is None or is_changed:
+                return CachedValue(value)
+            cached.value = value
+            return cached
+
+        return Memory(read_again, limit, lambda key: self._read_copy(name_of(key)), self._now)
 
     def _read_copy(self, name: str, make: Callable[[Any], Any] = CachedValue) -> Any:
         value = self._copies.read(name)
         return None if value is None else make(value)
+
+
+def _month(public: PublicPages, page_id: int, year: int, month: int) -> PublicMonth | None:
+    with suppress(NotFound):
+        return public.month(page_id, year, month)
+    return None
+
+
+def _is_same_month(earlier: PublicMonth, month: PublicMonth) -> bool:
+    return replace(earlier, made_at=month.made_at) == month
 
 
 def _looks_same(earlier: PublicPage, page: PublicPage) -> bool:

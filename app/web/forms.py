@@ -92,17 +92,6 @@ class PasswordTwiceForm(BrowserForm):
             again.add_fault(_("The two passwords are not the same."))
 
 
-def own_zone_field() -> Any:
-    """The time zone of a new account. A script (zone.js) selects the browser's."""
-    return Zone(
-        N_("Time zone"),
-        required=True,
-        default="UTC",
-        description=N_("Times are shown and entered in this zone."),
-        render_kw={"data-own-zone": ""},
-    )
-
-
 def person_name_field() -> Any:
     return Text(
         N_("Name"),
@@ -115,13 +104,26 @@ def person_name_field() -> Any:
     )
 
 
-class SetupForm(PasswordTwiceForm):
-    """The first account."""
+class NewAccountForm(PasswordTwiceForm):
+    """The base of the forms with which people create their account."""
 
-    email = email_field("username")
     password = new_password_field(N_("Password"))
     password_again = password_field(N_("Password again"), "new-password")
-    time_zone = own_zone_field()
+    # A script (zone.js) selects the browser's zone.
+    time_zone = Zone(
+        N_("Time zone"),
+        required=True,
+        default="UTC",
+        description=N_("Times are shown and entered in this zone."),
+        render_kw={"data-own-zone": ""},
+    )
+
+
+class SetupForm(NewAccountForm):
+    """The first account."""
+
+    first = ("email",)
+    email = email_field("username")
 
 
 class NewPersonForm(BrowserForm):
@@ -266,13 +268,11 @@ class InviteForm(BrowserForm):
     role = WordChoice(N_("Role"), ROLES, default=Role.EDITOR)
 
 
-class JoinForm(PasswordTwiceForm):
+class JoinForm(NewAccountForm):
     """The account of an invited person."""
 
+    first = ("name",)
     name = person_name_field()
-    password = new_password_field(N_("Password"))
-    password_again = password_field(N_("Password again"), "new-password")
-    time_zone = own_zone_field()
 
 
 class ForgottenForm(BrowserForm):
