@@ -50,7 +50,7 @@ async function go() {
 }
 
 function move(step) {
-  const links = [...places.querySelectorAll(TARGETS)];
+  const links = [...results.querySelectorAll(TARGETS)];
   const here = links.indexOf(document.activeElement) + step;
   if (here < 0) input.focus();
   else links[Math.min(here, links.length - 1)]?.focus();
