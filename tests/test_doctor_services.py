@@ -38,9 +38,9 @@ def address(httpserver):
 
 def findings(core, subject, **settings):
     changed = replace(core.extensions["wakeful.settings"], **settings)
-    results = [result for result in examine(core, changed) if result.subject == subject]
+    results = [result for result in examine(core, changed) if result.label == subject]
     assert not [result for result in results if "hunter2" in result.sentence]
-    return [(result.fault, result.sentence) for result in results]
+    return [(result.is_problem, result.sentence) for result in results]
 
 
 def test_a_machine_that_may_not_ping_is_a_fault_where_something_is_pinged(core, monkeypatch):

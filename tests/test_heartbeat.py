@@ -222,20 +222,18 @@ def test_an_answer_that_accepts_nothing_is_named_by_its_status_alone(here, recei
 def test_doctor_says_whether_it_is_set_and_why_it_is_not_sent(here):
     def heartbeat_findings():
         return [
-            finding
-            for finding in examine(here.core, here.settings)
-            if finding.subject == "heartbeat"
+            finding for finding in examine(here.core, here.settings) if finding.label == "heartbeat"
         ]
 
     [set_] = heartbeat_findings()
-    assert (set_.fault, set_.sentence) == (False, "Checkers call 127.0.0.1 each minute.")
+    assert (set_.is_problem, set_.sentence) == (False, "Checkers call 127.0.0.1 each minute.")
     here.keep_an_alert()
     [stuck] = heartbeat_findings()
-    assert stuck.fault
+    assert stuck.is_problem
     assert "Not now: An alert has waited for 15 minutes" in stuck.sentence
     object.__setattr__(here.settings, "heartbeat_url", None)
     [unset] = heartbeat_findings()
-    assert not unset.fault
+    assert not unset.is_problem
     assert "WAKEFUL_HEARTBEAT_URL is not set" in unset.sentence
 
 

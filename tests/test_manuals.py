@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from app.commands.cli import cli, loaded
+from app.commands.cli import cli, load
 from app.config import PREFIX, SETTING_NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -55,7 +55,7 @@ def test_commands_and_their_options_exist(name: str):
             if command is None and _is_no_command(code):
                 continue
             assert command is not None, f"{name}: {code}"
-            command = loaded(command)
+            command = load(command)
             if isinstance(command, click.Group) and len(arguments) > 1 and arguments[1].isalpha():
                 assert arguments[1] in command.commands, f"{name}: {code}"
                 command = command.commands[arguments[1]]

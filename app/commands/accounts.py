@@ -75,7 +75,7 @@ def list_() -> None:
 def password(email: str) -> None:
     with access_opened() as access:
         person = _person(access, email)
-        db.session.rollback()  # somebody types slowly, and PostgreSQL ends a transaction that waits
+        db.session.rollback()  # PostgreSQL would end the transaction while somebody types
         new = typed_line(_("New password"))
         if typed_line(_("Repeat the password")) != new:
             raise WakefulError(_(DIFFERENT))
@@ -117,7 +117,7 @@ def reset(email: str) -> None:
 
 
 def _notify(person: Person) -> None:
-    """Mail the person, who then notices a reset that they did not ask for."""
+    """Mail the person, so that they notice a reset that they did not ask for."""
     from app.stores.mail import Mail
 
     mail = Mail(read())

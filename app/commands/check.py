@@ -25,7 +25,9 @@ from app.rules.what_changed import phase_words
 
 
 def check_once(settings: Settings, spec: CheckSpec) -> Outcome:
-    """Check with the network policy of this installation; without a database, of the settings."""
+    """Check with the network policy of this installation. If its database cannot be read, the
+    policy of the settings is used.
+    """
     policies = Policies(settings)
     app = create_core(settings)
     with app.app_context():

@@ -26,8 +26,8 @@ from app.version import __version__
 # a service manager may start it with umask 0.
 OWNER_ONLY = 0o077
 
-# Each command: its module beside this one with its function there, and its help. The module is
-# imported when the command is typed: no command waits for what only another one needs.
+# Each command: its module and function in this package, and its help. The module is imported when
+# the command is typed, so that no command waits for the imports of another.
 COMMANDS = {
     "serve": (
         "processes.serve",
@@ -94,7 +94,9 @@ COMMANDS = {
 
 
 class Utc(logging.Formatter):
-    """Times of lines in UTC, and saying so: machines and logs of several zones are compared."""
+    """Writes the times of log lines in UTC, with a Z: people compare the logs of machines in
+    several zones.
+    """
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
@@ -119,14 +121,14 @@ def main() -> None:
 
 
 def _sentence_and_code(fault: Exception) -> tuple[str, int]:
-    """A sentence and the exit code; no sentence for an error that nobody expects."""
+    """The sentence and the exit code for an error; an unexpected error has no sentence."""
     if isinstance(fault, SettingError):
         return str(fault), 2
     if isinstance(fault, Invalid):
         return " ".join(sentence for field in fault.errors.values() for sentence in field), 1
     if isinstance(fault, WakefulError):
         return str(fault), 1
-    # Imported here: not every command has a database, and this takes longer than some of them.
+    # Imported here: some commands have no database, and this import takes longer than they do.
     from sqlalchemy.exc import SQLAlchemyError
 
     from app.db.faults import sentence_of
@@ -140,14 +142,14 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command and loaded(command), rest
+        name, command, arguments = super().resolve_command(ctx, args)
+        return name, command and load(command), arguments
 
 
-def loaded(listed: click.Command) -> click.Command:
-    """The command that is listed by this one, which has only its name and its help."""
-    where, help = COMMANDS[str(listed.name)]
-    module, _dot, function = where.partition(".")
+def load(stub: click.Command) -> click.Command:
+    """Import the command for ``stub``, which has only its name and its help."""
+    path, help = COMMANDS[str(stub.name)]
+    module, _dot, function = path.partition(".")
     with loading():
         command = getattr(import_module(f"app.commands.{module}"), function)
     command.help = help
@@ -158,7 +160,7 @@ def loaded(listed: click.Command) -> click.Command:
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     help=N_("Wakeful monitors URLs and alerts people when they fail."),
-    commands=[click.Command(name, help=help) for name, (_where, help) in COMMANDS.items()],
+    commands=[click.Command(name, help=help) for name, (_path, help) in COMMANDS.items()],
 )
 @click.version_option(__version__, prog_name="wakeful")
 def cli() -> None:

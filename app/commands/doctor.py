@@ -1,4 +1,4 @@
-"""``wakeful doctor``: examines all that an installation needs, and says what is wrong."""
+"""``wakeful doctor``: examines everything that an installation needs, and reports problems."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from app.access.settings import allowed_networks, networks_are_locked, smtp_url
 from app.alerts.channels import email
 from app.alerts.channels.base import Tools
 from app.commands import services
-from app.commands.heartbeat import withheld
-from app.commands.services import SECONDS, Examination, Fault, Finding, Statements, Subject
+from app.commands.heartbeat import why_withheld
+from app.commands.services import SECONDS, Context, Examination, Finding, Problem, Sentences
 from app.config import SettingError, Settings
-from app.db import db, liveness, patience, rotation, schema, unreadable
+from app.db import db, faults, liveness, patience, rotation, schema, unreadable
 from app.db.faults import DAMAGED, sentence_of
 from app.db.settings import setting
 from app.db.statements import count_of
@@ -45,7 +45,7 @@ from app.stores.health import cannot_write
 
 CLOCK_OFF = timedelta(seconds=5)
 
-# How a value that cannot be read is replaced, by its table.
+# By table, how a person replaces a value that cannot be read.
 MENDED_BY = {
     **{table: resource.mend for table, resource in BY_TABLE.items() if resource.mend},
     "monitor_evidence": N_(
@@ -77,8 +77,8 @@ UNKNOWN = N_(
     "networks cannot be examined. Run this command again when the database works."
 )
 MENDED_BY_NONE = N_("The rest works without it. Restore a backup to get it back.")
-# When Wakeful itself replaces a damaged value: of settings that nobody sets.
-REPLACED_BY_ITSELF = {
+# By name, when Wakeful replaces the damaged value of a setting that no person sets.
+REPLACED_AUTOMATICALLY = {
     MEMORY: N_("The next start of a checker replaces it."),
     SETUP_TOKEN: N_("The next start makes another."),
 }
@@ -105,31 +105,32 @@ NO_HEARTBEAT = N_(
 
 
 def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
-    """All findings, one after the other. Needs no context; never raises for what it examines.
+    """All findings, one after the other. Needs no application context. An exception in an
+    examination becomes a finding.
 
-    Only ``_database`` waits for a database that does not answer: if every check did, they would
-    take a minute together.
+    Without tables, the examinations that read them are left out: if each of them waited for a
+    database that does not answer, they would take a minute together.
     """
-    subject = Subject(settings)
-    yield from _run(app, subject, ALWAYS)
-    if subject.tables:
-        yield from _run(app, subject, OF_TABLES)
+    context = Context(settings)
+    yield from _run(app, context, ALWAYS)
+    if context.has_tables:
+        yield from _run(app, context, OF_TABLES)
     else:
-        yield Finding(_("not examined"), _(UNKNOWN), fault=True)
-    yield from _run(app, subject, OF_OTHERS)
+        yield Finding(_("not examined"), _(UNKNOWN), is_problem=True)
+    yield from _run(app, context, OF_OTHERS)
 
 
 def _run(
-    app: Flask, subject: Subject, examinations: Iterable[tuple[str, Examination]]
+    app: Flask, context: Context, examinations: Iterable[tuple[str, Examination]]
 ) -> Iterator[Finding]:
-    for label, examine_subject in examinations:
+    for label, examine_part in examinations:
         try:
             with app.app_context(), patience(SECONDS):
-                for item in examine_subject(subject):
-                    is_fault = isinstance(item, Fault)
-                    yield item if isinstance(item, Finding) else Finding(_(label), item, is_fault)
+                for item in examine_part(context):
+                    is_problem = isinstance(item, Problem)
+                    yield item if isinstance(item, Finding) else Finding(_(label), item, is_problem)
         except Exception as fault:
-            yield Finding(_(label), _reason(fault), fault=True)
+            yield Finding(_(label), _reason(fault), is_problem=True)
 
 
 def _reason(fault: Exception) -> str:
@@ -141,54 +142,54 @@ def _reason(fault: Exception) -> str:
     return _(BUG, fault=type(fault).__name__, text=lines[0])
 
 
-def _folder(subject: Subject) -> Statements:
-    folder = subject.settings.instance
+def _folder(context: Context) -> Sentences:
+    folder = context.settings.instance
     if not folder.is_dir():
         missing = _(
             "The folder %(folder)s does not exist. Check that its disk is mounted.", folder=folder
         )
-        yield Fault(missing + " " + _("Only a first start creates it."))
+        yield Problem(missing + " " + _("Only a first start creates it."))
     elif not os.access(folder, os.W_OK):
-        yield Fault(
+        yield Problem(
             _("%(folder)s cannot be written. Give Wakeful write permission.", folder=folder)
         )
     else:
         yield _("%(folder)s can be written.", folder=folder)
 
 
-def _key(subject: Subject) -> Statements:
-    key = subject.settings.instance / "secret_key"
-    if not subject.settings.secret_key:
-        yield Fault(_(NO_KEY, key=key))
+def _key(context: Context) -> Sentences:
+    key = context.settings.instance / "secret_key"
+    if not context.settings.secret_key:
+        yield Problem(_(NO_KEY, key=key))
     elif key.exists() and key.stat().st_mode & 0o077:
-        yield Fault(_("Others can read %(key)s. Run: chmod 600 %(key)s", key=key))
+        yield Problem(_("Others can read %(key)s. Run: chmod 600 %(key)s", key=key))
 
 
-def _database(subject: Subject) -> Statements:
+def _database(context: Context) -> Sentences:
     kind = db.engine.dialect.name
     version = db.session.scalar(
         text("SELECT sqlite_version()" if kind == "sqlite" else "SHOW server_version")
     )
     yield _("%(name)s answers.", name=f"{kind} {version}")
     if sentence := schema.fault():
-        yield Finding(_("tables"), sentence, fault=True)
+        yield Finding(_("tables"), sentence, is_problem=True)
         return
-    subject.tables = True
+    context.has_tables = True
     revision = _("They are up to date (%(revision)s).", revision=schema.newest_revision())
     yield Finding(_("tables"), revision)
     if sentence := cannot_write():
-        yield Fault(sentence)
+        yield Problem(faults.with_path(sentence, schema.location()))
     monitors = count_of(db.session, MonitorRow)
-    if subject.settings.secret_key:
+    if context.settings.secret_key:
         schema.check_key()
     count = _n("%(num)s is stored.", "%(num)s are stored.", monitors, num=f"{monitors:,}")
     yield Finding(_("monitors"), count)
 
 
-def _rights(subject: Subject) -> Statements:
+def _rights(context: Context) -> Sentences:
     file = Path(schema.location())
     if db.engine.dialect.name == "sqlite" and _is_open_to_all(file):
-        yield Fault(
+        yield Problem(
             _("Everybody on this machine can open %(file)s. Run: chmod o= %(file)s*", file=file)
         )
 
@@ -201,35 +202,37 @@ def _is_open_to_all(file: Path) -> bool:
         return False  # it does not exist, or cannot be read: ``_database`` says so
 
 
-def _file(subject: Subject) -> Statements:
+def _file(context: Context) -> Sentences:
     if db.engine.dialect.name != "sqlite":
         return
     damage = unreadable.file_faults(SECONDS)
     for fault in damage or ():
-        yield Fault(_(DAMAGED) + " " + _("SQLite says: %(fault)s", fault=fault))
+        yield Problem(_(DAMAGED) + " " + _("SQLite says: %(fault)s", fault=fault))
     if damage is None:
         yield _("Reading all of it took too long.")
     elif not damage:
         yield _("SQLite finds no damage.")
 
 
-def _secrets(subject: Subject) -> Statements:
-    if not subject.settings.secret_key or unreadable.key_is_wrong():
+def _secrets(context: Context) -> Sentences:
+    if not context.settings.secret_key or unreadable.key_is_wrong():
         return  # ``_database`` or ``_key`` says so
     all_readable = True
     for value in unreadable.scan():
         all_readable = False
-        replaced_by = REPLACED_BY_ITSELF.get(value.id) if value.table == "settings" else None
+        replaced_by = REPLACED_AUTOMATICALLY.get(value.id) if value.table == "settings" else None
         advice = replaced_by or MENDED_BY.get(value.table, MENDED_BY_NONE)
         sentence = f"{value}. {_(advice)}"
-        yield sentence if replaced_by or value.table in ("deliveries", "pings") else Fault(sentence)
+        yield (
+            sentence if replaced_by or value.table in ("deliveries", "pings") else Problem(sentence)
+        )
     if all_readable:
         yield _(STORED_WHOLE)
 
 
-def _old_keys(subject: Subject) -> Statements:
-    """The reasons that prevent the removal of an old key."""
-    if not subject.settings.old_keys:
+def _old_keys(context: Context) -> Sentences:
+    """The values that still need an old key."""
+    if not context.settings.old_keys:
         return
     values = list(rotation.old_values())
     for value in values[:OLD_SHOWN]:
@@ -242,7 +245,7 @@ def _old_keys(subject: Subject) -> Statements:
         yield _(NO_OLD)
 
 
-def _clock(subject: Subject) -> Statements:
+def _clock(context: Context) -> Sentences:
     now = datetime.now(UTC)
     newest = [db.session.scalar(select(func.max(MonitorStateRow.checked_at))), liveness.newest()]
     ahead = any(moment is not None and moment - now > CLOCK_OFF for moment in newest)
@@ -250,37 +253,39 @@ def _clock(subject: Subject) -> Statements:
         database_time = db.session.scalar(text("SELECT clock_timestamp()"))
         ahead = ahead or abs(database_time - now) > CLOCK_OFF
     if ahead:
-        yield Fault(_("This machine's clock and the stored times disagree. Set it by NTP."))
+        yield Problem(_("This machine's clock and the stored times disagree. Set it by NTP."))
     else:
         yield _("It is %(time)s UTC here.", time=f"{now:%Y-%m-%d %H:%M:%S}")
 
 
-def _processes(subject: Subject, part: str) -> Statements:
-    if subject.settings.store != "local":
+def _processes(context: Context, part: str) -> Sentences:
+    if context.settings.store != "local":
         return
-    # A missing part is no fault if there is nothing to check.
-    fault = Fault if health.has_monitors() else str
+    # Without monitors, a missing part is no problem.
+    sentence_type = Problem if health.has_monitors() else str
     now = datetime.now(UTC)
     signs = liveness.signs_of(part, now)
     last = _("in the future")
     if signs.at is not None:
         last = _("from %(time)s UTC", time=f"{signs.at:%Y-%m-%d %H:%M:%S}")
     if not signs.ever:
-        yield fault(_("None has run yet. Start one: wakeful serve, or wakeful %(part)s", part=part))
+        yield sentence_type(
+            _("None has run yet. Start one: wakeful serve, or wakeful %(part)s", part=part)
+        )
     elif not signs.silent:
         yield _("It runs.")
     elif cannot_write():
         yield _(LAST_SIGN, last=last)
     else:
-        yield fault(_("None is running. The last sign of one is %(last)s.", last=last))
+        yield sentence_type(_("None is running. The last sign of one is %(last)s.", last=last))
     if part == liveness.CHECKER and not signs.silent:
         alone = health.left_alone(now)
         for place in [*alone, *health.idle_places(now, alone)]:
-            yield Fault(place)
+            yield Problem(place)
 
 
-def _policy(subject: Subject) -> Statements:
-    settings = subject.settings
+def _policy(context: Context) -> Sentences:
+    settings = context.settings
     locked = networks_are_locked(settings)
     source = "WAKEFUL_ALLOW_NETWORKS" if locked else _("the Settings page")
     opened = _("public addresses only")
@@ -289,8 +294,8 @@ def _policy(subject: Subject) -> Statements:
     yield _("Checks and alerts may reach %(opened)s (%(where)s).", opened=opened, where=source)
 
 
-def _names(subject: Subject) -> Statements:
-    settings = subject.settings
+def _names(context: Context) -> Sentences:
+    settings = context.settings
     if settings.dns_servers:
         resolver = dns.resolver.Resolver(configure=False)
         # With their ports: two of them may share an address.
@@ -300,53 +305,57 @@ def _names(subject: Subject) -> Statements:
         resolver = dns.resolver.Resolver()
     servers_asked = settings.dns_servers or ", ".join(map(str, resolver.nameservers))
     try:
-        # The root's name servers: any resolver that works knows them, and no name is given away.
-        # One that knows no root answers too.
+        # The name servers of the root: every resolver that works knows them, and the question
+        # reveals no name. A resolver without a root answers too, with an error.
         with suppress(dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             resolver.resolve(".", "NS", lifetime=SECONDS)
     except dns.exception.DNSException as fault:
         reason = type(fault).__name__
-        yield Fault(_("%(servers)s do not answer: %(fault)s.", servers=servers_asked, fault=reason))
+        yield Problem(
+            _("%(servers)s do not answer: %(fault)s.", servers=servers_asked, fault=reason)
+        )
     else:
         yield _("%(servers)s answer.", servers=servers_asked)
 
 
-def _canaries(subject: Subject) -> Statements:
-    memory = setting(MEMORY) if subject.tables else None
-    accepted = canary.have_accepted(canary.read_memory(memory, subject.settings.location))
-    canaries = canary.parse_canaries(subject.settings.canaries)
-    servers = subject.settings.name_servers
+def _canaries(context: Context) -> Sentences:
+    memory = setting(MEMORY) if context.has_tables else None
+    accepted = canary.have_accepted(canary.read_memory(memory, context.settings.location))
+    canaries = canary.parse_canaries(context.settings.canaries)
+    servers = context.settings.name_servers
     for name, answer in canary.ask(canaries, SECONDS, dns_servers=servers).items():
         if answer is canary.CanaryAnswer.ACCEPTED:
             yield _("%(name)s answers.", name=name)
         elif answer is canary.CanaryAnswer.NOTHING:
-            yield Fault(_("%(name)s does not answer.", name=name))
+            yield Problem(_("%(name)s does not answer.", name=name))
         elif name in accepted:
-            yield Fault(_(REFUSES_NOW, name=name))
-        elif not subject.tables:
+            yield Problem(_(REFUSES_NOW, name=name))
+        elif not context.has_tables:
             yield _("%(name)s refuses. Whether it ever accepted is unknown.", name=name)
         else:
             yield _(REFUSES_ALWAYS, name=name)
 
 
-def _ping(subject: Subject) -> Statements:
+def _ping(context: Context) -> Sentences:
     if not (fault := icmp.why_not()):
         yield _("This machine may send pings.")
         return
     pings = MonitorRow.url_folded.startswith("ping:")
-    yield Fault(fault) if subject.tables and count_of(db.session, MonitorRow, pings) else fault
+    yield (
+        Problem(fault) if context.has_tables and count_of(db.session, MonitorRow, pings) else fault
+    )
 
 
-def _mail(subject: Subject) -> Statements:
-    # Without its tables, only the environment can be read.
-    url = smtp_url(subject.settings) if subject.tables else subject.settings.smtp_url
+def _mail(context: Context) -> Sentences:
+    # Without the tables, only the environment can be read.
+    url = smtp_url(context.settings) if context.has_tables else context.settings.smtp_url
     if url is None:
-        count = _monitors_with_email() if subject.tables else 0
+        count = _monitors_with_email() if context.has_tables else 0
         sentence = _("No mail server is set up, so no email can be sent.")
-        if subject.tables and not count:
+        if context.has_tables and not count:
             sentence += " " + _("No monitor uses email.")
         elif count:
-            sentence = Fault(_n(
+            sentence = Problem(_n(
                 "No mail server is set up, so no email can be sent, and %(num)s monitor alerts"
                 " by email.",
                 "No mail server is set up, so no email can be sent, and %(num)s monitors alert"
@@ -358,21 +367,21 @@ def _mail(subject: Subject) -> Statements:
         server = parse(url)
         host = ascii_host(server.host)
     except ValueError as fault:
-        yield Fault(fault)
+        yield Problem(fault)
         return
-    tools = Tools(subject.settings, subject.settings.network())
+    tools = Tools(context.settings, context.settings.network())
     try:
         with email.session(server, host, tools, SECONDS) as smtp:
             if server.user is not None:
                 email.log_in(smtp, server.user, server.password or "")
             smtp.noop()
     except ConnectionFailed as fault:
-        yield Fault(fault)
+        yield Problem(fault)
     except smtplib.SMTPAuthenticationError as fault:
-        yield Fault(_(REFUSES_LOGIN, name=server.host, code=fault.smtp_code))
+        yield Problem(_(REFUSES_LOGIN, name=server.host, code=fault.smtp_code))
     except (OSError, smtplib.SMTPException, email.NoTls) as fault:
         reason = type(fault).__name__
-        yield Fault(_("%(name)s does not answer: %(fault)s.", name=server.host, fault=reason))
+        yield Problem(_("%(name)s does not answer: %(fault)s.", name=server.host, fault=reason))
     else:
         if server.user is None:
             yield _("%(name)s answers.", name=server.host)
@@ -380,19 +389,19 @@ def _mail(subject: Subject) -> Statements:
             yield _(services.ACCEPTS, host=server.host)
 
 
-def _heartbeat(subject: Subject) -> Statements:
-    if subject.settings.store != "local":
+def _heartbeat(context: Context) -> Sentences:
+    if context.settings.store != "local":
         return
-    url = subject.settings.heartbeat_url
+    url = context.settings.heartbeat_url
     if url is None:
         yield _(NO_HEARTBEAT)
         return
     sentence = _("Checkers call %(host)s each minute.", host=parse_url(url).host)
-    reason = withheld(datetime.now(UTC)) if subject.tables else None
+    reason = why_withheld(datetime.now(UTC)) if context.has_tables else None
     if reason is None:
         yield sentence
     else:
-        yield Fault(sentence + " " + _("Not now: %(reason)s", reason=reason))
+        yield Problem(sentence + " " + _("Not now: %(reason)s", reason=reason))
 
 
 def _monitors_with_email() -> int:

@@ -8,12 +8,12 @@ from importlib.util import cache_from_source
 
 from app.commands.loading import loading
 
-RUN_ON = "serve", "web", "checker", "prober", "worker", "agent"
+LONG_RUNNING = "serve", "web", "checker", "prober", "worker", "agent"
 
 
 def main() -> None:
     """The installed command."""
-    if sys.argv[1:2] and sys.argv[1] in RUN_ON:
+    if sys.argv[1:2] and sys.argv[1] in LONG_RUNNING:
         _leave_out_docstrings()
     run()
 
@@ -26,10 +26,10 @@ def run() -> None:
 
 
 def _leave_out_docstrings() -> None:
-    """Become a Python without docstrings, which take a tenth of the memory of a process.
+    """Start Python again without docstrings, which take a tenth of the memory of a process.
 
-    Only if the installation has compiled modules so: otherwise each start would compile all of
-    them, for seconds, if Python may not write beside them.
+    This happens only if the installation has modules that were compiled so. Otherwise, if Python
+    cannot write beside the modules, each start would compile all of them, for seconds.
     """
     compiled = cache_from_source(__file__, optimization=2)
     if sys.flags.optimize < 2 and os.path.exists(compiled):

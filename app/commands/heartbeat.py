@@ -1,6 +1,6 @@
 """The heartbeat: each minute, the checker calls a URL of another service, as long as checks are
-made and alerts leave. That service tells people when the calls stop, which Wakeful itself cannot do
-once its machine is off.
+made and alerts are sent. That service tells people when the calls stop, which Wakeful cannot do
+when its machine is off.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ NETWORK_DOWN = N_("Wakeful's own network does not work.")
 ALERTS_STUCK = N_("An alert has waited for 15 minutes, and none was delivered meanwhile.")
 
 
-def withheld(now: datetime) -> str | None:
+def why_withheld(now: datetime) -> str | None:
     """Why no heartbeat may be sent now; None if all is well. Needs an application context."""
     state = health(now, count_unreadable=False)
     if state.faults:
         return state.faults[0]
-    # An installation is ready without a worker, but then no alert leaves.
+    # Without a worker the installation counts as ready, but no alert is sent.
     if liveness.signs_of(liveness.WORKER, now).silent:
         return _(WORKER_SILENT)
     if is_notice_set(Notice.NETWORK_DOWN):
@@ -51,7 +51,9 @@ def withheld(now: datetime) -> str | None:
 
 
 class Heartbeat:
-    """``settings.heartbeat_url`` is set. Only its host is ever shown: the rest is a secret."""
+    """Sends the heartbeat. ``settings.heartbeat_url`` must be set. Log lines name only its host,
+    because the rest is a secret.
+    """
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class Heartbeat:
         self._log = Lasting(log)
 
     def run(self, stop: threading.Event) -> None:
-        """Send one every EVERY_SECONDS until ``stop`` is set."""
+        """Send a heartbeat every EVERY_SECONDS until ``stop`` is set."""
         while not stop.wait(EVERY_SECONDS):
             self.send()
 
@@ -87,7 +89,7 @@ class Heartbeat:
     def _withheld(self) -> str | None:
         try:
             with patience(PATIENCE_SECONDS):
-                reason = withheld(self._clock())
+                reason = why_withheld(self._clock())
                 if reason is None:
                     self._policies.refresh()
             return reason
@@ -116,7 +118,7 @@ class Heartbeat:
 
 @contextmanager
 def sending(app: Flask, settings: Settings) -> Iterator[None]:
-    """Within it, a thread sends heartbeats, if WAKEFUL_HEARTBEAT_URL is set."""
+    """Send heartbeats from a thread inside the block, if WAKEFUL_HEARTBEAT_URL is set."""
     if settings.heartbeat_url is None:
         yield
         return

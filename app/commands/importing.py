@@ -1,7 +1,7 @@
 """``wakeful import``: create monitors from a file, or list them in a dry run.
 
 The plan and the summary go to standard output, progress to standard error. No line repeats a
-secret, and what the file says is printed without control characters, which a terminal would obey.
+secret. Texts of the file are printed without control characters, which a terminal would obey.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def read_file(path: str, format: str, variables: Mapping[str, str]) -> Reading:
 
 
 def variables_of(path: str | None) -> dict[str, str]:
-    """The variables of a file with a line ``NAME=value`` for each, before those of the environment.
-    Wakeful's own are no business of a file that somebody else has written.
+    """The variables of the environment, and of a file with lines ``NAME=value``, which count before
+    them. The environment's WAKEFUL_* are left out: a file of somebody else must not read them.
     """
     variables = {
         name: value for name, value in os.environ.items() if not name.startswith("WAKEFUL_")
@@ -76,7 +76,7 @@ def variables_of(path: str | None) -> dict[str, str]:
 
 
 def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool) -> int:
-    """Print what each entry becomes and create those that can be. Returns the exit code."""
+    """Print what each entry becomes, and create the monitors. Returns the exit code."""
     rows = importer.dry_run(reading.candidates)
     click.echo(
         _n("%(source)s: %(num)s entry.", "%(source)s: %(num)s entries.", len(rows),
@@ -90,9 +90,9 @@ def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool
     if silent := sum(not row.validated.alerts for row in chosen):
         click.echo(alert_nobody(silent))
     if dry_run:
-        would = _n("%(num)s monitor would be created", "%(num)s monitors would be created",
+        planned = _n("%(num)s monitor would be created", "%(num)s monitors would be created",
                    len(chosen), num=f"{len(chosen):,}")  # fmt: skip
-        summary = _summary(rows, would, len(chosen), 0)
+        summary = _summary(rows, planned, len(chosen), 0)
         click.echo(_("Dry run, nothing is created: %(summary)s", summary=summary))
         return _exit_code(len(rows), len(chosen))
     created_count, refused = _create(importer, chosen)
@@ -109,9 +109,9 @@ def _contacts(importer: Importer) -> Iterator[str]:
 
 
 def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
-    """How many were created, and how many were not."""
-    # The monitors that were created before the store was lost are named, so that nobody creates
-    # them twice.
+    """Create monitors. Returns how many were created, and how many were not. If the store fails,
+    the error says where, so that nobody creates the earlier monitors twice.
+    """
     created_count, problems = 0, []
     if not chosen:
         return 0, 0
@@ -142,7 +142,7 @@ def _notes(shared: Mapping[str, int]) -> Iterator[str]:
 
 
 def _lines(rows: Sequence[ImportRow], duplicates: bool, shared: Sequence[str]) -> Iterator[str]:
-    """``shared``: the sentences that are listed as notes."""
+    """The lines about each row. ``shared``: the sentences that are listed as notes."""
     for row in rows:
         word = _("create") if _is_chosen(row, duplicates) else _("skip")
         yield f"{word:<7} {_position(row)}"
@@ -183,15 +183,17 @@ def _position(row: ImportRow) -> str:
 
 
 def _summary(rows: Sequence[ImportRow], created: str, chosen: int, refused: int) -> str:
-    """``created``: how many monitors were or would be created, in words. ``refused``: of the chosen
-    ones, by the store. Those that were not chosen and fit are duplicates.
+    """``created``: how many monitors were or would be created, in words. ``refused``: how many of
+    the chosen rows the store refused. Rows that are valid but were not chosen are duplicates.
     """
     unfit = counts(rows).unfit
-    lost, duplicates = unfit + refused, len(rows) - unfit - chosen
+    failed, duplicates = unfit + refused, len(rows) - unfit - chosen
     parts = [created]
-    if lost:
-        num = f"{lost:,}"
-        parts.append(_n("%(num)s cannot be imported", "%(num)s cannot be imported", lost, num=num))
+    if failed:
+        num = f"{failed:,}"
+        parts.append(
+            _n("%(num)s cannot be imported", "%(num)s cannot be imported", failed, num=num)
+        )
     if duplicates:
         num = f"{duplicates:,}"
         parts.append(_n("%(num)s duplicate", "%(num)s duplicates", duplicates, num=num))

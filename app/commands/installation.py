@@ -82,17 +82,20 @@ def _new_passphrase() -> str:
 )
 def restore(file: BinaryIO, force: bool) -> None:
     passphrase = typed_line(_("Passphrase")) if archive.is_encrypted(file) else ""
-    done = restore_from(read(make=False), file, passphrase=passphrase, force=force)
+    restored = restore_from(read(make=False), file, passphrase=passphrase, force=force)
     click.echo(
-        _("Restored the backup of %(at)s. Start Wakeful: wakeful serve", at=done.manifest.made_at)
+        _(
+            "Restored the backup of %(at)s. Start Wakeful: wakeful serve",
+            at=restored.manifest.made_at,
+        )
     )
-    for path in done.copies:
+    for path in restored.copies:
         click.echo(_("What it replaced is kept in %(file)s", file=path))
-    if done.on_hold:
+    if restored.on_hold:
         click.echo(
             _n("%(num)s message is older than an hour and is held. See Alerts sent.",
                "%(num)s messages are older than an hour and are held. See Alerts sent.",
-               done.on_hold)
+               restored.on_hold)
         )  # fmt: skip
 
 
@@ -102,14 +105,14 @@ def doctor() -> None:
         from app.commands.doctor import examine
     settings = read(make=False)
     _report(_("settings"), _("They are valid."))
-    wrong = 0
+    problems = 0
     with opened(settings) as app:
         for finding in examine(app, settings):
-            wrong += finding.fault
-            _report(finding.subject, finding.sentence, fault=finding.fault)
-    sys.exit(1 if wrong else 0)
+            problems += finding.is_problem
+            _report(finding.label, finding.sentence, is_problem=finding.is_problem)
+    sys.exit(1 if problems else 0)
 
 
-def _report(subject: str, sentence: str, *, fault: bool = False) -> None:
-    word = _("WRONG") if fault else _("ok")
-    click.echo(f"{word:<6} {subject}: {sentence}")
+def _report(label: str, sentence: str, *, is_problem: bool = False) -> None:
+    word = _("WRONG") if is_problem else _("ok")
+    click.echo(f"{word:<6} {label}: {sentence}")

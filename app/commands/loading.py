@@ -10,14 +10,14 @@ from contextlib import contextmanager
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Within it, modules are imported, which takes up to a second.
+    """Put the imports of a command into this block: they take up to a second.
 
-    Ctrl-C then ends the process silently, as it ends any other program; Python's own handler would
-    print a long traceback. Looking for garbage takes a tenth of the time of imports and finds none,
-    now or later, so what was imported is left out of it.
+    In the block, Ctrl-C ends the process silently, as it ends other programs; Python's own handler
+    would print a long traceback. The garbage collection is off, because it takes a tenth of the
+    time of imports and finds nothing. Later collections leave the imported objects out.
     """
     previous = signal.getsignal(signal.SIGINT)
-    if previous is signal.default_int_handler:  # and not ignored, as in a shell's background
+    if previous is signal.default_int_handler:  # a shell ignores SIGINT for background jobs
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     collecting = gc.isenabled()
     gc.disable()

@@ -1,7 +1,8 @@
-"""Keep the secrets of the environment out of what a command prints.
+"""Keep the secrets of the environment out of the output of a command.
 
 Drivers, brokers and servers repeat in their errors what they were sent, such as a URL with its
-password, and libraries log that. So this stands where everything passes: at the standard streams.
+password, and libraries log that. So the secrets are masked in the standard streams, through which
+all output passes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from app.config import PREFIX
 from app.records import MASK
 from app.rules.masking import secrets_in_url, spellings
 
-SHORTEST = 8  # a shorter secret, such as "wakeful", would be masked in ordinary words
+MIN_SECRET = 8  # a shorter secret, such as "wakeful", would be masked in ordinary words
 VALUES = (
     "AGENT_TOKEN", "BATCH_KEY", "METRICS_TOKEN", "REMOTE_KEY", "SECRET_KEY", "TELEGRAM_TOKEN",
 )  # fmt: skip
@@ -27,7 +28,7 @@ PRINTED = "WEBHOOK_SECRET"  # ``wakeful webhook-secret`` prints it
 
 
 def mask_streams(environ: Mapping[str, str] = os.environ) -> None:
-    """Mask what this process, and those that it forks, print from now on."""
+    """Mask the output of this process, and of processes that it forks, from now on."""
     secrets = [*_secrets(environ)]
     webhook_secret = environ.get(PREFIX + PRINTED, "").strip()
     sys.stdout = _masked(sys.stdout, secrets)
@@ -61,19 +62,21 @@ def _passwords(url: str) -> Iterator[str]:
 
 
 def _masked(stream: TextIO, secrets: Iterable[str]) -> Any:
-    hidden = spellings(secrets, shortest=SHORTEST)
-    return _Masked(stream, hidden) if hidden and not isinstance(stream, _Masked) else stream
+    patterns = spellings(secrets, shortest=MIN_SECRET)
+    return _Masked(stream, patterns) if patterns and not isinstance(stream, _Masked) else stream
 
 
 class _Masked:
-    """A text stream that masks what is written to it. All else is the stream's own."""
+    """A text stream that masks secrets in what is written to it. Other methods and attributes are
+    those of ``stream``.
+    """
 
-    def __init__(self, stream: TextIO, hidden: list[re.Pattern[str]]) -> None:
-        self._stream, self._hidden = stream, hidden
+    def __init__(self, stream: TextIO, patterns: list[re.Pattern[str]]) -> None:
+        self._stream, self._patterns = stream, patterns
 
     def write(self, text: str) -> int:
-        for secret in self._hidden:
-            text = secret.sub(MASK, text)
+        for pattern in self._patterns:
+            text = pattern.sub(MASK, text)
         return self._stream.write(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -1,6 +1,4 @@
-"""The objects that commands work on: the database, with its people and keys, and secrets that are
-typed.
-"""
+"""What commands work on: the application with its database, people and keys, and typed secrets."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
 def opened(
     settings: Settings, create: Callable[[Settings], Flask] = create_core
 ) -> Iterator[Flask]:
-    """The application in its context. Closes its connections afterwards: from Python 3.13 on, an
-    open one causes a warning.
+    """The application, in its context. Its connections are closed afterwards: from Python 3.13 on,
+    an open connection causes a warning.
     """
     app = create(settings)
     with app.app_context():
@@ -40,15 +38,15 @@ def opened(
 def access_opened() -> Iterator[Access]:
     settings = read()
     with opened(settings):
-        # A key is often wanted before the first start.
+        # Somebody may create a key before the first start.
         schema.upgrade()
         with actors.acting_as(actors.by_command()):
             yield Access()
 
 
 def typed_line(prompt: str, *, twice: bool = False) -> str:
-    """A secret that is typed without being shown, or the next line of standard input. ``twice``:
-    people type it again; programs send it once.
+    """A secret that a person types, which is not shown, or the next line of standard input.
+    ``twice``: a person types it again; a program sends it once.
     """
     if sys.stdin.isatty():
         typed: str = click.prompt(prompt, hide_input=True, confirmation_prompt=twice)
@@ -57,7 +55,9 @@ def typed_line(prompt: str, *, twice: bool = False) -> str:
 
 
 def ready(settings: Settings) -> Flask:
-    """The application of a checker or a worker, after checking that the database is up to date."""
+    """The application of a checker or a worker. Raises WakefulError for a database that is not up
+    to date, or whose secrets cannot be read.
+    """
     app = create_core(settings, small_cache=True)
     with app.app_context():
         schema.require()

@@ -1,6 +1,6 @@
 """The commands that run until they are stopped: serve, web, checker, prober, worker, agent.
 
-Each imports inside itself what it needs, so that no process loads what only another one needs.
+Each function imports what its command needs, so that no process loads the modules of another.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 
 
 def until_stopped(run: Callable[[threading.Event], None], wake: Callable[[], object]) -> None:
-    """Call ``run`` with an event that SIGTERM and SIGINT set; it returns when it has stopped.
-    ``wake`` ends the wait of ``run``, so that it sees the event.
+    """Call ``run`` with an event that SIGTERM and SIGINT set; ``run`` returns when it has stopped.
+    ``wake`` ends a wait of ``run``, so that it sees the event.
 
-    A signal handler may interrupt itself, or a wait for the event. Setting the event in it could
-    deadlock on a lock that this thread holds. systemd sends two signals to each process.
+    A signal handler may interrupt itself (systemd sends two signals), or a wait for the event. If
+    it set the event, it could deadlock on a lock that this thread holds. So it writes to a pipe.
     """
     stop = threading.Event()
     asked, ask = os.pipe()
@@ -60,8 +60,8 @@ def until_stopped(run: Callable[[threading.Event], None], wake: Callable[[], obj
 def use_one_heap() -> None:
     """Let all threads allocate from one heap. Call it before threads start.
 
-    glibc gives threads heaps of their own, and what one frees is of no use to the others: a checker
-    with 10,000 monitors took 10 MB more. Other C libraries have no such setting.
+    glibc gives each thread a heap, and other threads cannot use the memory that one has freed: a
+    checker with 10,000 monitors took 10 MB more. Other C libraries have no such setting.
     """
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
@@ -75,8 +75,8 @@ def serve(again: str | None) -> None:
         from app.commands import cli
         from app.commands.serve import Supervisor
 
-        # Before the fork: what several parts need, they share. The web server's own would delay the
-        # first check.
+        # Imported before the fork, so that the parts share the memory. The modules of the web
+        # server alone are not among them: they would delay the first check.
         if settings.store == "local":
             import app.alerts.worker
             import app.commands.heartbeat
@@ -85,7 +85,7 @@ def serve(again: str | None) -> None:
             import app.engine.silence_watch  # noqa: F401
 
     def part(words: Sequence[str]) -> None:
-        """Run the command of these words in this process."""
+        """Run the command that these words name, in this process."""
         sys.argv = [sys.argv[0], *words]
         cli.main()
 
@@ -109,7 +109,7 @@ def web(fd: int | None) -> None:
         if not faults.is_server_away(fault):
             raise
         early = True
-        if fd is None:  # otherwise "wakeful serve" says it
+        if fd is None:  # otherwise "wakeful serve" has logged it
             log.error("%s %s", faults.cause_of(fault), EARLY)
     WebServer(settings, fd, early=early).run()
 
@@ -139,7 +139,9 @@ def checker(carrier: str) -> None:
 
 @contextmanager
 def _extra() -> Iterator[None]:
-    """Within it, the libraries of the extra ``distributed`` are imported. Raises SettingError."""
+    """Import the libraries of the extra ``distributed`` in this block. Raises SettingError if they
+    are missing.
+    """
     try:
         yield
     except ModuleNotFoundError as fault:
@@ -166,8 +168,8 @@ def _queue_carrier(
 @click.command()
 @click.option("--location", metavar="NAME", help=N_("The place; default: WAKEFUL_LOCATION."))
 def prober(location: str | None) -> None:
-    named = {} if location is None else {f"{PREFIX}LOCATION": location}
-    settings = read({**os.environ, **named}, make=False)
+    option = {} if location is None else {f"{PREFIX}LOCATION": location}
+    settings = read({**os.environ, **option}, make=False)
     with _extra():
         from app.engine.carriers.queue.prober import run
     sys.exit(run(settings))

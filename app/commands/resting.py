@@ -1,10 +1,10 @@
-"""The program that ``wakeful serve`` becomes once its parts run: it has 4 MB and waits for a
-signal. All that the supervisor has loaded would be 20 MB more, of which it needs nothing until a
-part ends.
+"""The program that ``wakeful serve`` becomes once its parts run. It waits for a signal and takes
+4 MB; the modules of the supervisor, which needs none of them until a part ends, would take 20 MB
+more.
 
-It runs alone, without the packages that are installed: ``python -I -S resting.py PIDS COMMAND...``.
-When one of the children PIDS ends, it becomes the supervisor again, which COMMAND starts. exec
-keeps the process, its children, its files and the signals that are blocked.
+It runs without the installed packages: ``python -I -S resting.py PIDS COMMAND...``. When one of the
+children PIDS ends, COMMAND makes it the supervisor again. exec keeps the process, its children, its
+files and the blocked signals.
 """
 
 import os
@@ -21,7 +21,7 @@ KILLED = "A part of the service did not stop in time and was killed."
 
 
 def stop(pids: Iterable[int]) -> bool:
-    """Ask these children to stop, and kill those that do not; returns whether all did."""
+    """Ask these children to stop, and kill those that do not. Returns whether all stopped."""
     running = set(pids)
     _send(running, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS

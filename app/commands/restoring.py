@@ -1,7 +1,7 @@
 """Restore a backup (``wakeful restore``).
 
-The database is unpacked, checked, upgraded and prepared beside the present one, which is replaced
-last and kept. On PostgreSQL, pg_restore loads everything in one transaction.
+An SQLite file is unpacked, checked, upgraded and prepared beside the present one, which is replaced
+at the end and kept. On PostgreSQL, pg_restore loads everything in one transaction.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """``on_hold``: how many messages wait for a person. ``copies``: of the files replaced."""
+    """The result of a restore. ``on_hold``: how many messages wait for a person. ``copies``: the
+    copies of replaced files.
+    """
 
     manifest: archive.Manifest
     on_hold: int
@@ -47,11 +49,12 @@ class Restored:
 
 
 def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: bool) -> Restored:
-    """Replace the database, and the secret key, by those of a backup. Raises WakefulError and
-    SettingError; then everything is as it was, or, on PostgreSQL, the error names the dump of it.
+    """Replace the database and the secret key by those of a backup. Raises WakefulError and
+    SettingError. After an error nothing is changed, or, on PostgreSQL, the error names the dump of
+    the previous database.
 
-    ``settings``: read without making a key. ``force``: also replace a database with tables in it,
-    and another key; both are kept beside.
+    ``settings`` were read without making a key. ``force``: also replace a database that is not
+    empty, and another key; copies of both are kept.
     """
     kind = make_url(settings.database_url).get_backend_name()
     settings.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -80,7 +83,9 @@ def _file(settings: Settings) -> Path:
 
 
 def _keys(settings: Settings, from_backup: tuple[str, ...], *, force: bool) -> tuple[str, ...]:
-    """The secret keys of the restored database. ``from_backup``: those in the backup, if any."""
+    """The secret keys of the restored database. ``from_backup``: the keys in the backup; it may
+    have none.
+    """
     present = settings.secret_keys
     if not from_backup and not present:
         raise SettingError(
@@ -104,7 +109,7 @@ def _keys(settings: Settings, from_backup: tuple[str, ...], *, force: bool) -> t
 
 
 def _key_is_set() -> bool:
-    """Whether the environment has the secret key, and not the instance folder."""
+    """Whether the secret key is in the environment, and not in the instance folder."""
     return bool(os.environ.get(f"{PREFIX}SECRET_KEY", "").strip())
 
 
@@ -117,11 +122,11 @@ def _sqlite(
         raise _not_empty(path)
     if damage := backup.damage_of(database):
         raise WakefulError(_("The database in the backup is damaged: %(damage)s.", damage=damage))
-    # In a folder of its own: what the preparation notes about its files must not stay.
-    aside = replace(
+    # In another instance folder, because the preparation writes files beside the database.
+    temporary = replace(
         settings, instance=database.parent, database_url=f"sqlite:///{database.as_posix()}"
     )
-    with opened(aside):
+    with opened(temporary):
         on_hold = _prepare(now)
     copies = []
     if path.exists():
@@ -135,8 +140,8 @@ def _sqlite(
 
 
 def _refuse_if_open(path: Path) -> None:
-    """This also moves the write-ahead log into the file. A log that were left beside the restored
-    database would be taken for its own, and destroy it.
+    """Raise WakefulError if another process uses the file. This also moves the write-ahead log into
+    it: SQLite would apply a log that is left over to the restored database, and destroy it.
     """
     try:
         with closing(sqlite3.connect(path, timeout=1)) as connection:
@@ -144,8 +149,7 @@ def _refuse_if_open(path: Path) -> None:
     except sqlite3.OperationalError:
         raise WakefulError(_(RUNNING)) from None
     except sqlite3.DatabaseError:
-        # A damaged file is the best reason to restore.
-        mode = "delete"
+        mode = "delete"  # damaged, which is a reason to restore
     if mode != "delete":
         raise WakefulError(_(RUNNING))
 
@@ -199,14 +203,15 @@ def _not_empty(database: object) -> WakefulError:
 
 
 def _prepare(now: datetime) -> int:
-    """Upgrade the restored database, and stop what it would do as if no time had passed since.
+    """Upgrade the restored database, and delete or hold what is out of date since the backup.
     Returns the number of messages that are on hold.
     """
-    schema.upgrade(copy=False)  # it is a copy: the backup is kept
+    schema.upgrade(copy=False)  # the backup itself is a copy
     schema.check_key()
     with writing() as session:
-        session.execute(delete(SignOfLifeRow))  # of processes that are not here
-        # One that was ended since, because its cookie was stolen, would let the thief in again.
+        session.execute(delete(SignOfLifeRow))  # of processes that have ended
+        # A session that was ended after the backup, because its cookie was stolen, would be valid
+        # again.
         for table in (SessionRow, PendingLoginRow, RecoveryRow):
             session.execute(delete(table))
         installation = AuditedObject(ObjectKind.INSTALLATION)
@@ -215,7 +220,9 @@ def _prepare(now: datetime) -> int:
 
 
 def _write_key(settings: Settings, now: datetime) -> list[Path]:
-    """Write the file of the secret key, unless the environment has it; the replaced file."""
+    """Write the file of the secret key, unless the environment has the key. Returns the copy of a
+    replaced file.
+    """
     path, copies = settings.instance / KEY_FILE, []
     if _key_is_set():
         return []
@@ -239,6 +246,6 @@ def _stamp(now: datetime) -> str:
 
 
 def _unused(path: Path) -> Path:
-    """``path``, or one like it that nothing has: two restores in one second lose nothing."""
+    """``path``, with a number if such a file exists: two restores may run in one second."""
     numbered = (path.with_name(f"{path.name}.{number}") for number in count(1))
     return next(candidate for candidate in chain((path,), numbered) if not candidate.exists())

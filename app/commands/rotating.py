@@ -1,5 +1,5 @@
-"""``wakeful secrets rotate``: encrypt everything with the new secret key, and say when the old one
-can go.
+"""``wakeful secrets rotate``: encrypt everything with the new secret key, and say when the old key
+can be removed.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ LOST = N_(
 
 
 def rotate_keys(settings: Settings) -> bool:
-    """Whether the old key can be removed and everything was read. Raises WakefulError if nothing
-    could be begun.
+    """Encrypt everything with the new key. Returns whether the old key can be removed and every
+    value was read. Raises WakefulError if nothing was changed.
     """
     if not settings.old_keys:
         raise WakefulError(_(ONE_KEY))

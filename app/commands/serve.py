@@ -1,7 +1,7 @@
 """``wakeful serve``: everything on one machine, as supervised child processes.
 
-The listening socket belongs to the supervisor. So its port is known before anything is started, a
-port that is in use is reported at once, and a web process that is restarted keeps it.
+The listening socket belongs to the supervisor. So its port is known before a part is started, a
+port that is in use is reported at once, and a restarted web server keeps the socket.
 
 While all parts run, the supervisor rests (``resting``): its process runs a smaller program.
 """
@@ -43,15 +43,14 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE = 1.0  # seconds before a dead child is started again; doubles up to the longest
 MAX_PAUSE = 30.0
 STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pause again
-# How long a start waits for the address: the children of a supervisor that was killed end by
-# themselves, and hold its socket until then.
+# How long a start waits for the address. If a supervisor was killed, its children hold its socket
+# until they have noticed that and ended.
 WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.1
-PARENT_POLL_SECONDS = 1.0  # where the kernel does not say when a process has ended
-# Longest wait for a signal: the end of a child is one.
-IDLE_SECONDS = 30.0
-REST_SECONDS = 10.0  # after the start of a part, the supervisor is ready for its end
-NOTE_SECONDS = 2.0  # time limit for storing that a child has ended
+PARENT_POLL_SECONDS = 1.0  # if the kernel cannot report the end of a process
+IDLE_SECONDS = 30.0  # the longest wait for a signal, such as that of the end of a child
+REST_SECONDS = 10.0  # the supervisor rests so long after the start of the last part
+NOTE_SECONDS = 2.0  # the time limit for storing that a child has ended
 WAITING = (
     "Until it works, no checks run, status pages come from their last copies, and all other "
     "requests get 503. Wakeful retries automatically."
@@ -60,7 +59,7 @@ IN_USE = N_(
     "Wakeful cannot listen on %(bind)s: %(error)s. Is it running already? WAKEFUL_BIND chooses"
     " another address, such as 127.0.0.1:8001."
 )
-# Python's, which the supervisor becomes again after a rest
+# The arguments with which Python becomes the supervisor again after a rest
 AGAIN = ("-P", "-c", "from app.commands.entry import main; main()", "serve", "--again")
 
 _PR_SET_PDEATHSIG = 1
@@ -68,16 +67,16 @@ _PR_SET_NAME = 15  # the thread's name, as in ps -o comm and top; 15 bytes at mo
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-Start = Callable[[Sequence[str]], None]  # runs the command of these words
+Start = Callable[[Sequence[str]], None]  # runs the command that these words name
 
 
 @dataclass(slots=True)
 class Child:
-    """A part of the service: its command, and the process that runs it now. ``closes``: file
-    descriptors of the supervisor that it must not keep open.
+    """A part of the service: its command (``words``), and the process that runs it now. ``closes``:
+    file descriptors of the supervisor that the process must close.
 
     The process is forked from the supervisor: importing everything again would double the time
-    until the first check. It ends when the supervisor ends, even if that is killed.
+    until the first check. It ends when the supervisor ends, even if the supervisor is killed.
     """
 
     name: str
@@ -90,7 +89,9 @@ class Child:
 
     @property
     def needs_database(self) -> bool:
-        """The web server starts without one: it has copies of the status pages."""
+        """Whether the part starts only with a database. The web server starts without one: it has
+        copies of the status pages.
+        """
         return self.words[0] != "web"
 
 
@@ -105,16 +106,17 @@ class Supervisor:
         self.start = start
         self.app = create_core(settings)
         self._children: list[Child] = []
-        self._base = ""  # where people reach it, once that was printed
+        self._base = ""  # the address for people, once it was printed
         self._prepared = False  # whether the database was brought up to date
-        self._rests = True  # whether it can become the smaller program
-        self._retry_at = 0.0  # when to try that again, if it failed (monotonic)
-        self._pauses = Backoff(FIRST_PAUSE, MAX_PAUSE)  # between these tries
+        self._retry_at = 0.0  # when to prepare the database again, if it failed (monotonic)
+        self._pauses = Backoff(FIRST_PAUSE, MAX_PAUSE)  # between these attempts
+        self._can_rest = True  # False once becoming the smaller program has failed
         self._log = Lasting(log)
 
     def run(self, again: str | None = None) -> int:
-        """Serve until a signal; returns the exit code. ``again``: the state before a rest. Raises
-        SettingError, and WakefulError for a database that this version cannot work with.
+        """Serve until a signal; returns the exit code. ``again``: the state before a rest or before
+        the start of another Python (``_state``). Raises SettingError, and WakefulError for a
+        database that this version cannot work with.
         """
         if again is not None:
             _libc.prctl(_PR_SET_NAME, b"wakeful")
@@ -124,9 +126,9 @@ class Supervisor:
                 self._serve(state["fd"], state["children"])
             return 0
         with listen(self.settings.bind, WAIT_SECONDS) as self._listener:
-            light = "alembic" not in sys.modules
+            had_alembic = "alembic" in sys.modules
             self._prepare()
-            if light and self._prepared and "alembic" in sys.modules:
+            if not had_alembic and self._prepared and "alembic" in sys.modules:
                 # Alembic would stay in the memory of all parts: 16 MB.
                 self._turn_into(*AGAIN, self._state([]))
             self._serve(self._listener.fileno())
@@ -162,7 +164,7 @@ class Supervisor:
             self._children.append(Child("alert worker", ["worker"], [fd]))
         for child, (pid, started, pause) in zip(self._children, running, strict=False):
             child.pid, child.started, child.pauses.pause = pid, started, pause
-        # Blocked, signals wait for sigtimedwait: none is lost and none interrupts anything.
+        # A blocked signal waits for sigtimedwait: none is lost, and none interrupts a call.
         previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         try:
             self._watch()
@@ -177,11 +179,11 @@ class Supervisor:
                     self._prepare()
             for child in self._children:
                 if self._prepared or not child.needs_database:
-                    self._look_after(child)
+                    self._supervise(child)
             if self._prepared and time.monotonic() >= self._rest_at:
                 self._rest()
-            got = signal.sigtimedwait(WATCHED, self._wait())
-            if got is not None and got.si_signo != signal.SIGCHLD:
+            received = signal.sigtimedwait(WATCHED, self._wait())
+            if received is not None and received.si_signo != signal.SIGCHLD:
                 return
 
     def _wait(self) -> float:
@@ -192,8 +194,8 @@ class Supervisor:
 
     @property
     def _rest_at(self) -> float:
-        """When the supervisor can rest (monotonic)."""
-        if not self._rests or any(child.pid is None for child in self._children):
+        """When the supervisor rests next (monotonic); infinity if it does not."""
+        if not self._can_rest or any(child.pid is None for child in self._children):
             return float("inf")
         return max(child.started for child in self._children) + REST_SECONDS
 
@@ -203,14 +205,14 @@ class Supervisor:
         pids = ",".join(str(pid) for pid, *_times in children)
         again = [sys.executable, *AGAIN, self._state(children)]
         self._turn_into("-I", "-S", resting.__file__, pids, *again)
-        self._rests = False
+        self._can_rest = False
 
     def _state(self, children: Sequence[tuple[int | None, float, float]]) -> str:
-        """The state that ``run`` needs to go on in another program."""
+        """The state that ``run`` needs to continue in a new Python."""
         return json.dumps({"fd": self._listener.fileno(), "children": children})
 
     def _turn_into(self, *arguments: str) -> None:
-        """Go on as another program of Python in this process; as this one if that fails."""
+        """Start Python with ``arguments`` in this process. Returns only if that fails."""
         self._close_connections()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -219,7 +221,8 @@ class Supervisor:
         except OSError as fault:
             log.warning("The supervisor cannot make itself small: %s", fault)
 
-    def _look_after(self, child: Child) -> None:
+    def _supervise(self, child: Child) -> None:
+        """Note the end of a child, and start it when it is due."""
         now = time.monotonic()
         if child.pid is not None and (ended := os.waitpid(child.pid, os.WNOHANG))[0]:
             code = os.waitstatus_to_exitcode(ended[1])
@@ -234,8 +237,9 @@ class Supervisor:
             child.started = now
 
     def _fork(self, child: Child) -> None:
-        """Close all database connections before the fork. A child with one of SQLite would believe
-        that it holds locks which it does not; one of PostgreSQL would have two users.
+        """Start a child. All database connections are closed before: with a connection of SQLite,
+        the child would believe that it holds locks that it does not hold; a connection of
+        PostgreSQL would have two users.
         """
         self._close_connections()
         parent = os.getpid()
@@ -244,7 +248,9 @@ class Supervisor:
             _become(child, self.start, parent)
 
     def _close_connections(self) -> None:
-        """A process that is forked, or another program, must not have them."""
+        """Close all database connections: neither a forked process nor another program may have
+        them.
+        """
         with self.app.app_context():
             db.session.remove()
             db.engine.dispose()
@@ -305,7 +311,7 @@ def _listener(bind: str) -> socket.socket:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Within it, a signal ends this process in order, however long a migration takes."""
+    """Let a signal end this process inside the block, which may run a migration for long."""
 
     def end(*_arguments: object) -> NoReturn:
         raise SystemExit(0)
@@ -322,11 +328,11 @@ def _interruptible() -> Iterator[None]:
 
 
 def greet(settings: Settings, listener: socket.socket) -> str:
-    """Print the addresses; returns the one that people use."""
+    """Print the addresses of the service. Returns the one that people use."""
     base = settings.public_url or _local_url(listener)
     click.echo(_("Wakeful runs at %(address)s (Ctrl-C stops it)", address=base))
     if settings.public_url:
-        # Needed to configure the proxy; with port 0, it is shown nowhere else.
+        # The configuration of the proxy needs it. With port 0, it is shown nowhere else.
         click.echo(_("It listens on %(address)s", address=_local_url(listener)))
     return base
 
@@ -350,7 +356,7 @@ def _become(child: Child, start: Start, parent: int) -> NoReturn:
     """Run the child in this process until it ends. Never returns to the supervisor's code."""
     code = 1
     try:
-        # A process group of its own: Ctrl-C reaches only the supervisor, which stops all in order.
+        # In another process group, so that Ctrl-C reaches only the supervisor, which stops all.
         os.setpgid(0, 0)
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:  # it ended before prctl
@@ -373,11 +379,11 @@ def _become(child: Child, start: Start, parent: int) -> NoReturn:
 
 
 def end_with(parent: int) -> None:
-    """Stop this process, a child of ``parent``, when that has ended. Kill it if it does not.
+    """Stop this process, a child of ``parent``, when ``parent`` has ended. Kill it if it does not
+    stop.
 
-    The kernel asks it to stop when the supervisor is killed. This is for what a stop does not
-    reach: a request that waits for a minute, a call that never returns, a signal that came before
-    its handler.
+    The kernel also asks it to stop when the supervisor is killed. That does not end a request that
+    waits for a minute or a call that never returns, and is lost before there is a handler.
     """
 
     def watch() -> None:

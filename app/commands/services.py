@@ -1,5 +1,5 @@
-"""The lines of ``wakeful doctor`` on services of others: it asks each as Wakeful does, and changes
-nothing there.
+"""The part of ``wakeful doctor`` that examines other services. It sends them requests as Wakeful
+does, but changes nothing there.
 """
 
 from __future__ import annotations
@@ -25,36 +25,38 @@ from app.rules.service_url import take_apart_service
 from app.rules.url import parse_url
 from app.stores import remote_servers
 
-SECONDS = 5.0  # for each question to somebody else
+SECONDS = 5.0  # for each request to another service
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``fault`` is something to mend; otherwise it is good to know."""
+    """One line of the report. ``label``: the part of the installation that it is about.
+    ``is_problem``: somebody must repair something; otherwise the line is for information.
+    """
 
-    subject: str
+    label: str
     sentence: str
-    fault: bool = False
+    is_problem: bool = False
 
 
 @dataclass(slots=True)
-class Subject:
-    """The settings and stores that are examined. ``tables``: they exist, so the checks may read
+class Context:
+    """What the examinations share. ``has_tables``: the tables exist, so an examination may read
     them.
     """
 
     settings: Settings
-    tables: bool = False
+    has_tables: bool = False
 
 
-class Fault(str):
-    """A sentence about something to mend."""
+class Problem(str):
+    """A sentence about something that somebody must repair."""
 
     __slots__ = ()
 
 
-Statements = Iterator[str | Finding]  # a sentence, or what is of another subject
-Examination = Callable[[Subject], Statements]
+Sentences = Iterator[str | Finding]  # a Finding has a label of its own
+Examination = Callable[[Context], Sentences]
 
 ACCEPTS = N_("%(host)s answers and accepts the login.")
 REFUSES = N_("%(host)s refuses the account or the token (HTTP %(status)s).")
@@ -66,8 +68,8 @@ REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 ACCOUNT = {"twilio": "/2010-04-01/Accounts/{user}.json", "vonage": "/account/get-balance"}
 
 
-def _remote(subject: Subject) -> Statements:
-    settings = subject.settings
+def _remote(context: Context) -> Sentences:
+    settings = context.settings
     if settings.store != "remote":
         return
     # Imported here: it loads the forms.
@@ -76,86 +78,88 @@ def _remote(subject: Subject) -> Statements:
     app = current_app._get_current_object()  # type: ignore[attr-defined]
     stores = [remote_store(url, key) for url, key in settings.remotes]
     for name, fault in remote_servers.ask(app, stores, SECONDS).items():
-        yield Fault(fault) if fault else _("%(server)s answers and accepts its key.", server=name)
+        yield Problem(fault) if fault else _("%(server)s answers and accepts its key.", server=name)
 
 
-def _telegram(subject: Subject) -> Statements:
-    settings = subject.settings
+def _telegram(context: Context) -> Sentences:
+    settings = context.settings
     api, token = settings.telegram_api, settings.telegram_token
     if token is not None:
-        # Telegram answers 404 if the first part of a token is of no bot.
+        # Telegram answers 404 if no bot has the first part of the token.
         refused = (*REFUSED, HTTPStatus.NOT_FOUND)
-        yield _asked(settings, f"{api}/bot{token}/getMe", refused=refused)
+        yield _ask(settings, f"{api}/bot{token}/getMe", refused=refused)
     elif api != PUBLIC_TELEGRAM_API:
-        yield _asked(settings, f"{api}/", refused=())
+        yield _ask(settings, f"{api}/", refused=())
 
 
-def _sms(subject: Subject) -> Statements:
-    settings = subject.settings
+def _sms(context: Context) -> Sentences:
+    settings = context.settings
     if settings.sms_url is None:
         return
     provider = sms.parse(settings.sms_url)
     login = b64encode(f"{provider.user}:{provider.password}".encode()).decode()
     url = f"{provider.api}{ACCOUNT[provider.service].format(user=provider.user)}"
-    yield _asked(settings, url, {"Authorization": "Basic " + login})
+    yield _ask(settings, url, {"Authorization": "Basic " + login})
 
 
-def _asked(
+def _ask(
     settings: Settings,
     url: str,
     headers: Mapping[str, str] | None = None,
     refused: tuple[int, ...] = REFUSED,
 ) -> str:
-    """``url`` may hold a secret, so that only its host is named."""
+    """The sentence for the answer of a service to a GET. It names only the host of ``url``, which
+    may contain a secret.
+    """
     host = parse_url(url).host
     network = replace(settings.network(), total_seconds=SECONDS)
     try:
         status = network.get(url, headers=headers, own_setting=True).status
     except ConnectionFailed as fault:
-        return Fault(fault)
+        return Problem(fault)
     if status < HTTPStatus.MULTIPLE_CHOICES:
         return _(ACCEPTS, host=host)
     if status in refused:
-        return Fault(_(REFUSES, host=host, status=status))
+        return Problem(_(REFUSES, host=host, status=status))
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status < HTTPStatus.BAD_REQUEST:
-        return Fault(_("%(host)s answers HTTP %(status)s.", host=host, status=status))
-    # A gateway of one's own need not have what the public service has.
+        return Problem(_("%(host)s answers HTTP %(status)s.", host=host, status=status))
+    # A private gateway may lack this address of the public service.
     return _(UNCLEAR, host=host, status=status)
 
 
-def _broker(subject: Subject) -> Statements:
-    url = subject.settings.broker_url
+def _broker(context: Context) -> Sentences:
+    url = context.settings.broker_url
     if url is None:
         return
     host = take_apart_service(url, "redis", "rediss").host
     try:
         from app.engine.carriers.queue import broker
     except ImportError:
-        yield Fault(_("The queue's libraries are missing. Install wakeful[distributed]."))
+        yield Problem(_("The queue's libraries are missing. Install wakeful[distributed]."))
         return
     if fault := broker.fault_of(url):
-        yield Fault(_("%(name)s does not answer: %(fault)s.", name=host, fault=fault))
+        yield Problem(_("%(name)s does not answer: %(fault)s.", name=host, fault=fault))
     else:
         yield _(ACCEPTS, host=host)
 
 
-def _registries(subject: Subject) -> Statements:
-    settings = subject.settings
+def _registries(context: Context) -> Sentences:
+    settings = context.settings
     if settings.store != "local":
         return
     # Imported here: it takes 8 MB.
     from app.checks.expiry import rdap
 
-    asked = subject.tables and bool(
+    has_domains = context.has_tables and bool(
         db.session.scalar(select(exists().where(MonitorStateRow.domain > "")))
     )
     try:
         deadline = time.monotonic() + SECONDS
         rdap.load(settings.rdap_bootstrap, datetime.now(UTC), deadline, settings.network())
     except NoAnswer as fault:
-        # An installation without a way out may have no domains to ask about.
-        kind = Fault if settings.rdap_bootstrap is not None or asked else str
-        yield kind(f"RDAP: {fault}")
+        # An installation without access to the internet may have no domains to look up.
+        is_needed = settings.rdap_bootstrap is not None or has_domains
+        yield (Problem if is_needed else str)(f"RDAP: {fault}")
     else:
         yield _("The list of registries (RDAP) can be read.")
 

@@ -24,32 +24,32 @@ EXIT_CODE = 70  # "internal software error" among the exit codes of sysexits.h
 
 @contextmanager
 def watching(name: str) -> Iterator[Callable[[], None]]:
-    """Watch the loop that the calling thread runs in this block. Gives what the loop must call at
-    each turn. ``name``: the process in the log, such as "checker".
+    """Watch the loop that the calling thread runs in this block. Yields a function that the loop
+    must call at each turn. ``name``: the process in the log, such as "checker".
 
-    The watch ends with the block: a process that goes on after it is not ended.
+    The watch ends with the block, so a process that goes on after the block is not ended.
     """
-    loop, moved, over = threading.get_ident(), threading.Event(), threading.Event()
+    loop, turned, closed = threading.get_ident(), threading.Event(), threading.Event()
 
     def watch() -> None:
-        # Counts checks, not seconds: if the whole process was stopped, so was this thread.
+        # Checks are counted, not seconds: while the whole process is stopped, so is this thread.
         missed, pause = 0, LIMIT_SECONDS / CHECKS
         while missed < CHECKS:
-            if over.wait(pause):
+            if closed.wait(pause):
                 return
-            missed = 0 if moved.is_set() else missed + 1
-            moved.clear()
+            missed = 0 if turned.is_set() else missed + 1
+            turned.clear()
         _end(name, loop)
 
     threading.Thread(target=watch, name="watchdog", daemon=True).start()
     try:
-        yield moved.set
+        yield turned.set
     finally:
-        over.set()
+        closed.set()
 
 
 def _end(name: str, loop: int) -> None:
-    # On a thread of its own: logging may be what hangs.
+    # In another thread, because logging may be the call that hangs.
     words = threading.Thread(target=_log_stall, args=(name, loop), daemon=True)
     words.start()
     words.join(LAST_WORDS_SECONDS)

@@ -32,6 +32,7 @@ CANNOT_OPEN = N_(
     "The database at %(path)s cannot be opened. Check that Wakeful can read and write this file,"
     " its folder and the files beside it (%(path)s-wal, %(path)s-shm)."
 )
+AT = N_("The database is %(path)s.")
 FAILING = N_("The disk that the database is on does not work. Check its file, folder and disk.")
 
 _SQLITE = {
@@ -116,11 +117,24 @@ def short(fault: BaseException) -> str:
     return _(NO_ANSWER) if cause is None or isinstance(cause, _NoAnswer) else str(cause)
 
 
+def with_path(sentence: str, path: str | None) -> str:
+    """``sentence``, followed by the path of the database if its disk is at fault."""
+    return (
+        f"{sentence} {_(AT, path=path)}" if path and sentence in (_(FULL), _(FAILING)) else sentence
+    )
+
+
+def _path_of(fault: BaseException) -> str | None:
+    return getattr(getattr(fault, "orig", None), "path", None)
+
+
 def sentence_of(fault: Exception) -> str:
-    """The fault of the database, for its operator: with the driver's message if that says more."""
+    """The fault of the database, for its operator: with the driver's message if that says more, and
+    with the path if the disk is at fault.
+    """
     cause = unavailable(fault)
     if cause is not None and not isinstance(cause, _NoAnswer):
-        return str(cause)
+        return with_path(str(cause), _path_of(fault))
     lines = str(getattr(fault, "orig", None) or fault).strip().splitlines()
     why = lines[0] if lines else type(fault).__name__
     return _("The database cannot be used: %(why)s", why=why)
@@ -143,7 +157,7 @@ def tell(log: logging.Logger, what: str, fault: Exception) -> None:
         log.error("%s", what, exc_info=fault)
         return
     # The caller tries again, so the advice to do so is removed.
-    sentence = f"{what} {str(cause).removesuffix(_(AGAIN))}"
+    sentence = f"{what} {with_path(str(cause), _path_of(fault)).removesuffix(_(AGAIN))}"
     _lasting(log).error("%s", sentence, topic=sentence)
 
 

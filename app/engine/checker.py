@@ -48,6 +48,7 @@ from app.engine.schedule import Claim, Standing
 from app.engine.shards import LOOK_SECONDS, Shards, UnreadShards, make_name
 from app.errors import Conflict
 from app.i18n import N_, _
+from app.lasting import Lasting
 from app.records import Carrier, Notice
 from app.rules.time import iso
 
@@ -159,6 +160,7 @@ class Checker:
         self._paused_until = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
         self._reported_at = time.monotonic()
+        self._log = Lasting(log)
         self._bucket = schedule.Bucket(schedule.MINIMUM_PACE, time.monotonic())
 
     def run(self, stop: threading.Event) -> None:
@@ -170,8 +172,6 @@ class Checker:
             with suppress(SQLAlchemyError):  # ``_look_at_shards`` joins later, with a database
                 join(self.settings.location, self._own_carrier, _now())
                 was_down = is_notice_set(NOTICE_NETWORK)
-            to = "" if self._remote is None else ": batches for probers go to the queue"
-            log.info("Checking for the place %s%s.", self.settings.location, to)
             self.checks.network.down = self._remote is None and was_down
             self.checks.follow_network()
             self._canaries.recall()
@@ -279,6 +279,7 @@ class Checker:
         self._feed.start()  # before the assignments are read, so that it has later changes
         rate = self.checks.per_minute(now)
         moved = self._shards.look(_now(), now, self._outcomes.last_check_at, rate)
+        self._log_duty()
         self._plan.drop_shards(moved.lost)
         if moved.lost:
             self._outcomes.keep_shards(self._shards.tokens)
@@ -286,6 +287,15 @@ class Checker:
         self._shards_at = now + (self._shards.pause if self._remote is None else LOOK_SECONDS)
         if self._remote is not None and now - self._reported_at >= REPORT_SECONDS:
             self._report(self._remote.reports(), now)
+
+    def _log_duty(self) -> None:
+        place = self.settings.location
+        if not self._shards.tokens:
+            self._log.info("Standing by: another checker checks for the place %s.", place)
+        elif self._remote is None:
+            self._log.info("Checking for the place %s.", place)
+        else:
+            self._log.info("Checking for the place %s: batches for probers go to the queue.", place)
 
     def _read_shards(self) -> None:
         """Read the next piece of the assignments that are not read yet. If the database fails, the

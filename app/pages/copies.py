@@ -64,7 +64,10 @@ class Copies:
         try:
             self._write(name, data)
         except OSError as fault:
-            log.warning("The copy of a status page could not be written: %s", fault.strerror)
+            log.warning(
+                "The copy of a status page could not be written to %s: %s",
+                self._folder, fault.strerror,
+            )  # fmt: skip
         if is_new and name.startswith(MONTH):
             # There may be many months: those that were not read for longest are deleted.
             months = [stored for stored in self.names() if stored.startswith(MONTH)]

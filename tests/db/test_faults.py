@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 from sqlalchemy import exc
 
-from app.db.faults import AWAY, BUSY, DAMAGED, FULL, READ_ONLY, unavailable
+from app.db.faults import AWAY, BUSY, DAMAGED, FULL, READ_ONLY, cause_of, short, unavailable
 
 
 class Refusal(Exception):
@@ -42,3 +42,10 @@ def of_sqlite(code: int) -> sqlite3.OperationalError:
 def test_a_fault_says_why_and_whether_it_may_have_been_written(fault, sentence, unsent):
     cause = unavailable(fault)
     assert (cause and str(cause), cause and cause.unsent) == (sentence, unsent)
+
+
+def test_operators_see_the_path_of_a_database_whose_disk_is_full_and_the_public_does_not():
+    fault = exc.OperationalError("INSERT", {}, of_sqlite(sqlite3.SQLITE_FULL))
+    fault.orig.path = "/var/lib/wakeful/wakeful.db"
+    assert cause_of(fault) == f"{FULL} The database is /var/lib/wakeful/wakeful.db."
+    assert short(fault) == FULL

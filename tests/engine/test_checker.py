@@ -1,5 +1,6 @@
 """The whole engine against a real server: from a monitor's row to its incident and back."""
 
+import logging
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ from app.db.tables import (
     SignOfLifeRow,
 )
 from app.engine import now, recorder, schedule
-from app.engine.checker import NOTICE_NETWORK
+from app.engine.checker import NOTICE_NETWORK, Checker
 from app.errors import NotFound
 from app.records import CheckSpec, Verdict
 from app.stores.local import LocalStore
@@ -405,3 +406,16 @@ def test_a_checker_loads_nothing_that_only_others_use() -> None:
     assert "sqlalchemy" in loaded
     # Alert senders, domain look-ups, forms and pages: together 20 MB of each checker's memory.
     assert not loaded & {"requests", "httpx", "whoisit", "wtforms", "apprise", "celery"}
+
+
+def test_a_checker_without_a_shard_logs_that_it_stands_by(app, settings, caplog):
+    """SQLite has one shard for each place, so a second ``wakeful serve`` has nothing to check."""
+    caplog.set_level(logging.INFO, "app.engine.checker")
+    with app.app_context():
+        for name in ("first", "second", "second"):
+            checker = Checker(app, settings)
+            checker._shards.name = f"checker:elsewhere:{name}"
+            for _turn in range(2):
+                checker._look_at_shards(time.monotonic())
+    standing_by = "Standing by: another checker checks for the place default."
+    assert caplog.messages == ["Checking for the place default.", standing_by, standing_by]

@@ -141,7 +141,7 @@ def part(words):
         time.sleep(60)
 
 supervisor = serve.Supervisor(read(), part)
-supervisor._look_after(serve.Child("checker", ["checker"]))
+supervisor._supervise(serve.Child("checker", ["checker"]))
 sys.stdin.read()
 """
 

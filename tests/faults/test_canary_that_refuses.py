@@ -130,8 +130,8 @@ def test_a_check_by_hand_believes_no_refusal_either(core, settings, canary):
 
 def test_doctor_names_a_canary_that_refuses(core, settings, canary):
     def finding():
-        findings = [finding for finding in examine(core, settings) if finding.subject == "canary"]
-        return findings[0].sentence.partition(" ")[2], findings[0].fault
+        findings = [finding for finding in examine(core, settings) if finding.label == "canary"]
+        return findings[0].sentence.partition(" ")[2], findings[0].is_problem
 
     settings = naming(settings, canary)
     canary.be(ClosedPort)

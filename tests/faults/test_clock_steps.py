@@ -255,7 +255,7 @@ def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_wen
     heartbeat(core, now() + step, now() + step)
     assert health.CHECKER_SILENT in faults(core)
     sentences = [
-        finding.sentence for finding in examine(core, settings) if finding.subject == "checker"
+        finding.sentence for finding in examine(core, settings) if finding.label == "checker"
     ]
     assert [sentence.partition(".")[0] for sentence in sentences] == ["None is running"]
     heartbeat(core, now(), now(), name="checker:here:2")
@@ -271,7 +271,9 @@ def test_late_checks_are_reported_even_if_the_last_one_is_in_the_future(core):
 
 def test_a_heartbeat_from_the_future_has_no_age_and_doctor_reports_it(core, settings):
     def fault_of_clock():
-        return [finding.fault for finding in examine(core, settings) if finding.subject == "clock"]
+        return [
+            finding.is_problem for finding in examine(core, settings) if finding.label == "clock"
+        ]
 
     heartbeat(core, now() + HOURS, now() + HOURS)
     assert fault_of_clock() == [True]

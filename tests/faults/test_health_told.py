@@ -44,7 +44,7 @@ def heartbeat(app, name, at):
 
 def findings(app, subject):
     settings = app.extensions["wakeful.settings"]
-    return [finding for finding in examine(app, settings) if finding.subject == subject]
+    return [finding for finding in examine(app, settings) if finding.label == subject]
 
 
 def ready(app):
@@ -65,9 +65,9 @@ def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
     with locked(app):
         assert ready(app) == (503, [faults.BUSY])
         assert (faults.BUSY, True) in [
-            (finding.sentence, finding.fault) for finding in findings(app, "database")
+            (finding.sentence, finding.is_problem) for finding in findings(app, "database")
         ]
-        assert [finding.fault for finding in findings(app, "checker")] == [False]
+        assert [finding.is_problem for finding in findings(app, "checker")] == [False]
         visitor.open("/")
         assert f"{faults.BUSY} {notices.STUCK}" in visitor.text
         assert "Everything is up" not in visitor.text
@@ -100,7 +100,7 @@ def test_a_file_without_read_permission_is_reported_with_its_path(folder, instal
         try:
             assert ready(installed) == (503, [faults.CANNOT_OPEN % {"path": file}])
             [row] = findings(installed, "database")
-            assert (row.sentence, row.fault) == (faults.CANNOT_OPEN % {"path": file}, True)
+            assert (row.sentence, row.is_problem) == (faults.CANNOT_OPEN % {"path": file}, True)
         finally:
             file.chmod(0o600)
 
@@ -202,7 +202,7 @@ def test_readyz_and_doctor_report_a_worker_without_heartbeats(app, settings):
     heartbeat(app, "worker:here:2", now() - timedelta(minutes=1))
     assert ready(app) == (503, [health.WORKER_SILENT])
     [row] = findings(app, "alert worker")
-    assert row.fault
+    assert row.is_problem
     assert row.sentence.startswith("None is running. The last sign of one is from ")
     worker = Worker(app, settings)
     with app.app_context():
@@ -231,11 +231,11 @@ def test_a_worker_that_was_stopped_counts_as_ended_at_once(app, settings):
 
 def test_a_missing_checker_is_a_fault_only_on_installations_that_check(app):
     for subject in ("checker", "alert worker"):
-        assert [finding.fault for finding in findings(app, subject)] == [False]
+        assert [finding.is_problem for finding in findings(app, subject)] == [False]
     make_monitor(app)
     for subject in ("checker", "alert worker"):
         [row] = findings(app, subject)
-        assert row.fault
+        assert row.is_problem
         assert row.sentence.startswith("None has run yet.")
 
 
@@ -261,10 +261,10 @@ def test_the_doctor_writes_nothing_and_says_what_is_missing(tmp_path, own):
 
 
 def test_the_doctor_counts_in_words_and_misses_the_mail_that_monitors_need(app):
-    assert [finding.fault for finding in findings(app, "mail")] == [False]
+    assert [finding.is_problem for finding in findings(app, "mail")] == [False]
     make_monitor(app, alerts=[["email", "ops@example.test"]])
     [mail] = findings(app, "mail")
-    assert mail.fault
+    assert mail.is_problem
     assert mail.sentence.endswith("and 1 monitor alerts by email.")
     assert [finding.sentence for finding in findings(app, "monitors")] == ["1 is stored."]
 

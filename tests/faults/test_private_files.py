@@ -123,5 +123,8 @@ def test_doctor_tells_of_a_file_that_everybody_can_open(app, settings):
         findings = [
             finding for finding in examine(app, settings) if "Everybody" in finding.sentence
         ]
-        assert [finding.fault for finding in findings] == [True] * fault, (oct(mode), oct(folder))
+        assert [finding.is_problem for finding in findings] == [True] * fault, (
+            oct(mode),
+            oct(folder),
+        )
         assert all(f"Run: chmod o= {file}*" in finding.sentence for finding in findings), findings

@@ -218,9 +218,9 @@ def test_the_doctor_waits_for_a_silent_database_once_and_guesses_nothing(
         name = f"127.0.0.1:{port.port}"
         findings = list(examine(relayed, replace(relayed_settings, canaries=name)))
     assert len(tried) == 1
-    faults = [finding.subject for finding in findings if finding.fault]
+    faults = [finding.label for finding in findings if finding.is_problem]
     assert faults[:2] == ["database", "not examined"]
-    sentences = {finding.subject: finding.sentence for finding in findings}
+    sentences = {finding.label: finding.sentence for finding in findings}
     assert "the stored values, the clock, checkers, alert workers" in sentences["not examined"]
     assert sentences["canary"] == f"{name} refuses. Whether it ever accepted is unknown."
     assert sentences["mail"].endswith("no email can be sent."), (

@@ -192,7 +192,7 @@ def test_a_new_connection_replaces_the_one_that_has_waited_longest(installed, ke
 
 
 def test_a_new_connection_frees_the_memory_of_the_one_that_has_waited_longest(installed, key):
-    with web_process(installed, {"held_bytes": 1_000_000}) as web:
+    with web_process(installed, {"buffered_bytes": 1_000_000}) as web:
         waiting = post("/login", 200_000) + b"a" * 150_000
         with crowd(web, waiting) as clients:
             answers_everybody(web, key)

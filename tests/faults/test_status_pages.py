@@ -210,7 +210,9 @@ def test_a_damaged_value_stops_no_status_page_and_doctor_names_it(
         assert (broken.table, broken.id, broken.field) == (name, 1, field)
         write_due(now())
     findings = list(examine(app, app.extensions["wakeful.settings"]))
-    assert any(finding.fault and finding.sentence.startswith(str(broken)) for finding in findings)
+    assert any(
+        finding.is_problem and finding.sentence.startswith(str(broken)) for finding in findings
+    )
     for slug in ("hit", "other"):
         for path in ANSWERS:
             assert client.get(f"/status/{slug}{path}").status_code == 200, path

@@ -36,7 +36,9 @@ def stored(app, ada, field):
 
 def sentences(app):
     findings = examine(app, app.extensions["wakeful.settings"])
-    return [finding.sentence for finding in findings if finding.fault and ADA in finding.sentence]
+    return [
+        finding.sentence for finding in findings if finding.is_problem and ADA in finding.sentence
+    ]
 
 
 @pytest.mark.parametrize(("field", "value"), DAMAGE)

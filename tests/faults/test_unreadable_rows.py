@@ -51,7 +51,7 @@ def unreadable_in(app):
 
 def faults(app):
     findings = examine(app, app.extensions["wakeful.settings"])
-    return [finding.sentence for finding in findings if finding.fault]
+    return [finding.sentence for finding in findings if finding.is_problem]
 
 
 def pages(app, *paths):

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from app import create_core
 from app.access import Access
 from app.access.people import SETUP_TOKEN
-from app.commands.doctor import REPLACED_BY_ITSELF, examine
+from app.commands.doctor import REPLACED_AUTOMATICALLY, examine
 from app.commands.services import Finding
 from app.config import SettingError
 from app.db import db, schema, writing
@@ -154,7 +154,7 @@ def findings(app):
 
 
 def faults(app):
-    return [finding.sentence for finding in findings(app) if finding.fault]
+    return [finding.sentence for finding in findings(app) if finding.is_problem]
 
 
 def test_doctor_sends_people_to_the_settings_page_for_what_they_set_there(app):
@@ -165,9 +165,9 @@ def test_doctor_sends_people_to_the_settings_page_for_what_they_set_there(app):
     for name in ("allow_networks", "canaries"):
         corrupt(app, SettingRow.value, name, "truncated")
     unreadable = [finding for finding in findings(app) if "cannot be read" in finding.sentence]
-    assert [finding.fault for finding in unreadable] == [True, False]
+    assert [finding.is_problem for finding in unreadable] == [True, False]
     assert unreadable[0].sentence.endswith("Set it again on the Settings page.")
-    assert unreadable[1].sentence.endswith(REPLACED_BY_ITSELF[MEMORY])
+    assert unreadable[1].sentence.endswith(REPLACED_AUTOMATICALLY[MEMORY])
 
 
 @pytest.mark.both_databases
@@ -183,18 +183,18 @@ def test_doctor_reads_every_row_of_every_encrypted_column(app, whole):
     for column, id in whole.items():
         corrupt(app, column, id)
     fresh = [finding for finding in findings(app) if finding.sentence not in before]
-    unreadable = [finding for finding in fresh if finding.subject == "stored values"]
+    unreadable = [finding for finding in fresh if finding.label == "stored values"]
     assert len(unreadable) == len(whole) == len(NAMED)
     for column, id in whole.items():
         name, advice = NAMED[column]
         sentence = f"The {name.format(id)} cannot be read, because {Why.OTHER_KEY}. {advice}"
         (finding,) = [finding for finding in unreadable if finding.sentence == sentence]
         nothing_to_do = column.class_ in (DeliveryRow, PingRow)
-        assert finding.fault is not nothing_to_do
+        assert finding.is_problem is not nothing_to_do
 
 
 def test_doctor_says_what_it_has_read_where_all_of_it_can_be(app, whole):
-    (row,) = [finding for finding in findings(app) if finding.subject == "stored values"]
+    (row,) = [finding for finding in findings(app) if finding.label == "stored values"]
     assert row == Finding(
         "stored values",
         "All stored secrets, texts and times can be read. (Check results are not examined.)",

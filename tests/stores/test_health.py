@@ -47,8 +47,8 @@ def test_a_place_without_a_checker_is_named_with_its_waiting_monitors(core, chec
     assert "WAKEFUL_LOCATION=oslo" in sentence
     assert health.health(NOW).left_alone == 2
     checker.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
-    findings = [finding for finding in examine(core, settings) if finding.subject == "checker"]
-    assert [(finding.fault, finding.sentence) for finding in findings] == [
+    findings = [finding for finding in examine(core, settings) if finding.label == "checker"]
+    assert [(finding.is_problem, finding.sentence) for finding in findings] == [
         (False, "It runs."),
         (True, sentence),
     ]
@@ -138,7 +138,9 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
     assert (report.faults, report.warnings) == ((), (sentence,))
     for owner in checkers:
         owner.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
-    assert sentence in [finding.sentence for finding in examine(core, settings) if finding.fault]
+    assert sentence in [
+        finding.sentence for finding in examine(core, settings) if finding.is_problem
+    ]
 
 
 @pytest.mark.parametrize("carrier", ["agent", "local"])
@@ -178,7 +180,9 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
     for owner in checkers:
         owner.look(now, 0)
     places.keep_sign("oslo", now, process=f"{carrier}:oslo", last_check_at=now)
-    assert sentence in [finding.sentence for finding in examine(core, settings) if finding.fault]
+    assert sentence in [
+        finding.sentence for finding in examine(core, settings) if finding.is_problem
+    ]
 
 
 def test_a_queue_that_no_prober_has_ever_served_is_not_called_silent(core, checker):

@@ -2,22 +2,22 @@
 ``webworker`` is the worker.
 
 **Why.** gunicorn's gthread gives a connection a thread from its first byte on, and its ``timeout``
-never ends one that is merely slow: sixteen clients that send one byte a second block everybody
-(docs/performance.md). Its asynchronous workers patch the whole process instead.
+never ends a connection that is merely slow: sixteen clients that send one byte a second block
+everybody (docs/performance.md). Its asynchronous workers patch the whole process.
 
 **What is promised.** A thread gets a request when all of it has arrived, or when the rest changes
 nothing (a body that is too large or malformed, a ping that is late), and hands its answer over
 without waiting for the client (``webworker``, ``connection``). Header, body and answer each have a
-time limit for the whole of it; a file has one for each part. ``/healthz``, ``/readyz`` and pings
-have threads of their own. A refusal that needs no body is sent before the body has come
-(``middleware.EARLY``). Chunks are read in linear time (``bodies``). What gunicorn refuses by itself
-is JSON below /api, and its log lines are bounded (``RefusalFilter``).
+time limit as a whole; a file has one for each part. ``/healthz``, ``/readyz`` and pings have
+separate threads. A refusal that needs no body is sent before the body has arrived
+(``middleware.EARLY``). Chunks are read in linear time (``bodies``). A request that gunicorn refuses
+gets JSON below /api, and the log lines about it are limited (``RefusalFilter``).
 
-**What it stands on** that gunicorn does not promise. ``tests/faults/test_gunicorn.py`` has one test
-for each, so that a new version that changes one of them fails there by name:
+**What it assumes** and gunicorn does not promise. ``tests/faults/test_gunicorn.py`` has a test for
+each assumption, which fails if a new version of gunicorn breaks it:
 
-- a worker is made with what its arbiter gives it, and ``init_process`` sets signals, loads the
-  application and serves until SIGTERM;
+- a worker is made with the arguments that an arbiter passes, and ``init_process`` sets signals,
+  loads the application and serves until SIGTERM;
 - ``ThreadWorker`` calls ``accept`` for a listener that is ready, ``murder_pending`` after each wait
   for events, ``_cap_keepalive`` when it stops, and stops accepting at ``worker_connections``;
 - its ``poller`` is a selector whose data are callables that get the socket, its ``method_queue``

@@ -17,8 +17,10 @@ _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
 _LINE_END = b"\r\n"
 _MAX_LINE = 8190  # gunicorn's own limit
 BEGINNING_BYTES = MAX_PING_BODY_BYTES  # of a body that is too large
-_FRAMES_FREE = 64 * 1024  # bytes of sizes, extensions, line ends and trailers
-_FRAMES_SHARE = 8  # beyond those, one such byte for each so many bytes of content
+# The bytes of sizes, extensions, line ends and trailers that a body may always have, and the bytes
+# of content that allow one such byte more.
+_FRAMES_FREE = 64 * 1024
+_FRAMES_SHARE = 8
 
 
 class Malformed(Exception):
@@ -26,8 +28,8 @@ class Malformed(Exception):
 
 
 class Length:
-    """A body of known length. Of one that is too large, ``content`` has the beginning alone; if it
-    has at most ``max_drained`` bytes, it is ``drained``: it is read to its end (``webworker``).
+    """A body of known length. If it is too large, ``content`` has only its beginning. If it has at
+    most ``max_drained`` bytes, it is nevertheless read to its end (``is_drained``, ``webworker``).
     """
 
     def __init__(self, length: int, max_bytes: int) -> None:
@@ -43,7 +45,7 @@ class Length:
         return not self._missing
 
     @property
-    def drained(self) -> bool:
+    def is_drained(self) -> bool:
         return self.too_large and self.length <= self.max_drained
 
     @property
@@ -61,7 +63,7 @@ class Length:
 
 class Chunks:
     """A body in chunks, of at most ``max_bytes`` bytes without their frames; like ``Length``, but
-    the length of one that is too large is unknown, so it is drained for a ping alone.
+    the length of a body that is too large is unknown, so it is drained only for a ping.
     """
 
     max_drained = 0
@@ -72,12 +74,14 @@ class Chunks:
         self._max_bytes = max_bytes
         self._frames = 0
         self._promised = 0
-        self._left = 0  # of the chunk that is arriving
+        self._remaining = 0  # bytes of the chunk that is arriving
         self._read_line: Callable[[bytes], None] = self._read_size
 
     @property
     def length(self) -> int:
-        """The length that the application is given, from which it sees a faulty body."""
+        """The Content-Length for the application. If the body is too large or incomplete, it is too
+        large or too long for the content, by which the application sees the fault.
+        """
         if self.complete:
             return self._promised
         return self._max_bytes + 1 if self.too_large else len(self.content) + 1
@@ -88,7 +92,7 @@ class Chunks:
         return self._promised > self._max_bytes or self._is_framed
 
     @property
-    def drained(self) -> bool:
+    def is_drained(self) -> bool:
         return self.too_large and self._promised <= self.max_drained and not self._is_framed
 
     @property
@@ -97,29 +101,31 @@ class Chunks:
 
     @property
     def _is_framed(self) -> bool:
-        taken = self._promised - self._left
+        taken = self._promised - self._remaining
         return self._frames > _FRAMES_FREE + taken // _FRAMES_SHARE
 
     def take(self, received: bytearray) -> None:
-        """Decode what belongs to the body and remove it from ``received``. Raises Malformed."""
+        """Decode the bytes of the body and remove them from ``received``. Raises Malformed."""
         offset, last_offset = 0, -1
         while offset != last_offset and not self.complete:
-            if self.too_large and self.has_beginning and not self.drained:
+            if self.too_large and self.has_beginning and not self.is_drained:
                 break
             last_offset = offset
-            offset = self._data(received, offset) if self._left else self._line(received, offset)
+            offset = (
+                self._data(received, offset) if self._remaining else self._line(received, offset)
+            )
         del received[:offset]
 
     def _data(self, received: bytearray, offset: int) -> int:
-        data = received[offset : offset + self._left]
+        data = received[offset : offset + self._remaining]
         self.content += data
         if self.too_large:
             del self.content[BEGINNING_BYTES:]
-        self._left -= len(data)
+        self._remaining -= len(data)
         return offset + len(data)
 
     def _line(self, received: bytearray, offset: int) -> int:
-        """Read the line that begins at ``offset``; returns where the next one begins."""
+        """Read the line that begins at ``offset``; returns the offset of the next line."""
         stop = received.find(_LINE_END, offset, offset + _MAX_LINE)
         if stop < 0:
             self._check_beginning(received[offset : offset + _MAX_LINE])
@@ -129,7 +135,7 @@ class Chunks:
         return stop + len(_LINE_END)
 
     def _check_beginning(self, line: bytearray) -> None:
-        """Refuse what cannot become a valid line before its end has arrived."""
+        """Raise Malformed if this beginning cannot become a valid line."""
         no_end = self._read_line == self._read_chunk_end and not _LINE_END.startswith(line)
         if no_end or b"\n" in line or len(line) == _MAX_LINE:
             raise Malformed
@@ -138,9 +144,9 @@ class Chunks:
         match = _CHUNK_SIZE.fullmatch(line)
         if match is None:
             raise Malformed
-        self._left = int(match[1], 16)
-        self._promised += self._left
-        self._read_line = self._read_chunk_end if self._left else self._read_trailer
+        self._remaining = int(match[1], 16)
+        self._promised += self._remaining
+        self._read_line = self._read_chunk_end if self._remaining else self._read_trailer
 
     def _read_chunk_end(self, line: bytes) -> None:
         if line:

@@ -1,7 +1,7 @@
-"""One client's connection to the web server: the bytes received, and those to be sent.
+"""One client's connection to the web server: the received bytes, and the bytes to send.
 
-Nothing here waits. The event loop (webworker.py) reads and sends when the socket is ready; a
-request thread finds the whole request in memory and leaves its answer there.
+Nothing here waits. The event loop (webworker.py) reads and sends when the socket is ready. A
+request thread finds the whole request in memory, and puts its answer there.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _BARE_LF = re.compile(rb"(?<!\r)\n")
 
 
 class ClientConnection:
-    """``sock`` is what gunicorn writes to; ``socket`` is the real one. ``folder``: with which paths
-    may begin.
+    """gunicorn writes to ``sock``; ``socket`` is the real socket. ``folder``: the folder of
+    PUBLIC_URL, with which paths may begin.
     """
 
     def __init__(self, client: socket.socket, address: Any, server: Any, folder: str = "") -> None:
@@ -47,13 +47,13 @@ class ClientConnection:
         self._folder = folder
         self.received = bytearray()
         self.ended = False  # the client sends no more
-        self.keep = False  # for another request
-        # Used by the event loop: what to do when the socket is ready, and the time limit for it.
+        self.keeps_alive = False  # open for another request
+        # For the event loop: what to call when the socket is ready, and the time limit for it.
         self.handler: Callable[[ClientConnection], None]
-        self.until = 0.0
+        self.deadline = 0.0
         self.ask_at = 0.0  # when to ask whether the application needs the body
-        self.counted = 0
-        self.drained = 0
+        self.counted = 0  # the ``buffered`` bytes that the event loop has counted
+        self.drained_bytes = 0  # read and dropped, after the answer
         self.renew()
 
     def renew(self) -> None:
@@ -70,7 +70,7 @@ class ClientConnection:
         return len(self.received) + body + self.sock.size
 
     def receive(self) -> int:
-        """Read what the socket has; returns the number of bytes."""
+        """Read from the socket; returns the number of bytes."""
         try:
             data = self.socket.recv(RECEIVED_AT_ONCE)
         except BlockingIOError:
@@ -81,8 +81,8 @@ class ClientConnection:
 
     @property
     def path(self) -> str:
-        """The request's path in Wakeful, decoded as the application's; empty as long as it is not
-        known.
+        """The request's path without the folder, decoded as for the application; empty until it has
+        arrived.
         """
         path = self._target().partition("?")[0]
         return unquote(path, "latin-1").removeprefix(self._folder)
@@ -94,23 +94,24 @@ class ClientConnection:
         return line[1].decode("latin-1") if len(line) > 1 else ""
 
     def has_head(self) -> bool:
-        """Whether the header is complete, or invalid: gunicorn then says what is wrong."""
+        """Whether the header can be parsed: it is complete, or it is certainly invalid."""
         start = max(0, self._searched - len(_HEAD_END))
         self._searched = len(self.received)
         complete = self.received.find(_HEAD_END, start) >= 0
         return complete or _BARE_LF.search(self.received, start) is not None
 
-    def parse(self, cfg: Config, most_bytes: int) -> None:
-        """Read the header into ``request``, whose body has at most ``most_bytes``. Raises what
-        gunicorn's parser raises.
+    def parse(self, cfg: Config, max_bytes: int) -> None:
+        """Read the header into ``request``, whose body may have ``max_bytes``. Raises the
+        exceptions of gunicorn's parser.
         """
-        # Only the header: gunicorn would copy what follows, for each of many pipelined requests.
+        # Only the header: gunicorn would copy the bytes after it, for each of many pipelined
+        # requests.
         end = self.received.find(_HEAD_END) + len(_HEAD_END)
         head = self.received if end < len(_HEAD_END) else self.received[:end]
         self.request = next(http.get_parser(cfg, [bytes(head)], self.client))
         del self.received[: len(head)]
         self.request.body = io.BytesIO()  # in place of gunicorn's reader, see bodies.py
-        self._body = _body_of(self.request, most_bytes)
+        self._body = _body_of(self.request, max_bytes)
 
     @property
     def expects_continue(self) -> bool:
@@ -124,15 +125,15 @@ class ClientConnection:
         return self._body
 
     def take_body(self) -> bool:
-        """Read what has arrived of the body; returns whether it is complete. Raises Malformed."""
+        """Move received bytes to the body; returns whether it is complete. Raises Malformed."""
         self.body.take(self.received)
         return self.body.complete
 
     def seal(self) -> None:
-        """Give the request its body. If that is incomplete, the start of the next request is
+        """Give the request its body. If the body is incomplete, the start of the next request is
         unknown, so the connection is closed after the answer.
         """
-        # gunicorn would write this line itself, in the middle of the answer.
+        # Otherwise gunicorn would write "100 Continue" in the middle of the answer.
         self.request._expected_100_continue = False
         if not self.body.complete:
             self.request.force_close()
@@ -144,7 +145,9 @@ class ClientConnection:
         ]
 
     def is_broken(self) -> bool:
-        """Whether the client has certainly gone. One that only ends its own side still reads."""
+        """Whether the client has certainly gone. A client that has only ended its side still
+        reads.
+        """
         poller = select.poll()
         poller.register(self.socket, 0)  # poll always reports errors and resets
         return bool(poller.poll(0))
@@ -155,19 +158,21 @@ class ClientConnection:
             self.socket.close()
 
 
-def _body_of(request: Any, most_bytes: int) -> Length | Chunks:
-    """gunicorn has refused a body with both headers, and one with two lengths."""
+def _body_of(request: Any, max_bytes: int) -> Length | Chunks:
+    """The body that the header declares. gunicorn has refused a request with both a length and a
+    coding, and one with two lengths.
+    """
     codings = [value for name, value in request.headers if name == _CODING]
     if not codings:
-        return Length(int(dict(request.headers).get("CONTENT-LENGTH", 0)), most_bytes)
+        return Length(int(dict(request.headers).get("CONTENT-LENGTH", 0)), max_bytes)
     if [coding.lower() for coding in codings] != ["chunked"]:
         raise UnsupportedTransferCoding(", ".join(codings))
-    return Chunks(most_bytes)
+    return Chunks(max_bytes)
 
 
 @dataclass(slots=True)
 class FilePart:
-    """The part of a file that is to be sent: ``remaining`` bytes from ``offset`` on."""
+    """A part of a file to send: ``remaining`` bytes from ``offset`` on."""
 
     fd: int
     offset: int
@@ -175,9 +180,9 @@ class FilePart:
 
 
 class SendBuffer:
-    """The answer that is to be sent, as the kind of socket that gunicorn writes to. Sending never
-    waits: a client that does not read its answer must not hold the thread that made it. ``size``:
-    the bytes of it in memory.
+    """The unsent part of the answer. It has the methods of a socket that gunicorn calls. Sending
+    never waits: a client that does not read must not block the thread that made the answer.
+    ``size``: the unsent bytes in memory.
     """
 
     def __init__(self, client: socket.socket) -> None:
@@ -188,15 +193,15 @@ class SendBuffer:
     def sendall(self, data: bytes) -> None:
         view = memoryview(data)
         if not self._unsent:
-            view = view[self._sent(view) :]
+            view = view[self._send_now(view) :]
         if view:
             self._unsent.append(view)
             self.size += len(view)
 
     def sendfile(self, file: BinaryIO, offset: int, count: int) -> None:
-        """Send bytes of a file. Those of a large one are read as the client takes them, because a
-        backup may be larger than the memory; a small one would keep a file open for each client
-        that does not read. The caller may close the file.
+        """Send bytes of a file. A large part is read as the client takes it, because a backup may
+        be larger than the memory. A small part is read now: otherwise each client that does not
+        read would keep a file open. The caller may close the file.
         """
         if count <= FILE_AT_ONCE:
             self.sendall(os.pread(file.fileno(), count, offset))
@@ -208,14 +213,14 @@ class SendBuffer:
         return bool(self._unsent) and isinstance(self._unsent[0], FilePart)
 
     def flush(self) -> bool:
-        """Send as much as the socket takes; returns whether that was all. Raises OSError."""
+        """Send as much as the socket takes; returns whether everything was sent. Raises OSError."""
         while self._unsent:
             part = self._unsent[0]
             if isinstance(part, FilePart):
                 if not self._flush_file(part):
                     return False
             else:
-                sent = self._sent(part)
+                sent = self._send_now(part)
                 self.size -= sent
                 if sent < len(part):
                     self._unsent[0] = part[sent:]
@@ -224,7 +229,9 @@ class SendBuffer:
         return True
 
     def _flush_file(self, part: FilePart) -> bool:
-        """Send so much that a fast client leaves time for the others; whether that was all."""
+        """Send at most FILE_AT_ONCE bytes, so that a fast client leaves time for others. Returns
+        whether the whole part was sent.
+        """
         with suppress(BlockingIOError):
             sent = os.sendfile(
                 self._socket.fileno(), part.fd, part.offset, min(part.remaining, FILE_AT_ONCE)
@@ -239,13 +246,14 @@ class SendBuffer:
         return True
 
     def drop(self) -> None:
-        """Forget what was not sent."""
+        """Drop the unsent part of the answer."""
         for part in self._unsent:
             if isinstance(part, FilePart):
                 os.close(part.fd)
         self._unsent.clear()
 
-    def _sent(self, view: memoryview) -> int:
+    def _send_now(self, view: memoryview) -> int:
+        """Send as much as the socket takes; returns the number of bytes."""
         try:
             return self._socket.send(view) if view else 0
         except BlockingIOError:
@@ -255,8 +263,10 @@ class SendBuffer:
         return 0.0
 
     def shutdown(self, how: int) -> None:
-        """gunicorn ends a connection so when an answer breaks off. The event loop does that."""
+        """gunicorn calls this when an answer breaks off. Raises OSError, because the event loop
+        ends the connection.
+        """
         raise OSError("The event loop closes connections.")
 
     def close(self) -> None:
-        """See ``shutdown``."""
+        """Do nothing: the event loop closes the connection."""

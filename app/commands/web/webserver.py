@@ -21,14 +21,15 @@ from app.db import schema
 from app.slots import THREADS
 
 STOP_SECONDS = 8
-# The longest search, percent-encoded; gunicorn's own 4094 answers before we can.
+# Enough for the longest search, percent-encoded. With its default of 4094, gunicorn would refuse
+# the request before the application can.
 REQUEST_LINE_BYTES = 8190
 OTHER_FILES = 500  # for the database, and for checks on request
 
 
 def _settle(worker: object) -> None:
-    """Exclude objects from the start-up from garbage collection. Scanning them again while a long
-    list was rendered took longer than the list.
+    """Exclude the objects of the start from garbage collection: while a long list was rendered,
+    scanning them took longer than the list.
     """
     gc.collect()
     gc.freeze()
@@ -48,8 +49,8 @@ def _connections(wanted_max: int) -> int:
 
 
 class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no types
-    """``fd``: an open listening socket to serve on, instead of opening ``settings.bind``.
-    ``early``: it starts before its database answers.
+    """``fd``: an open listening socket to serve on; by default one is opened on ``settings.bind``.
+    ``early``: the database does not answer yet.
     """
 
     def __init__(
@@ -68,20 +69,21 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         super().__init__()
 
     def load_config(self) -> None:
-        # gunicorn would answer 500 to each path outside of it. The folder is PUBLIC_URL's to say.
+        # PUBLIC_URL has the folder. With this variable, gunicorn would answer 500 to each path
+        # outside of the folder that it names.
         os.environ.pop("SCRIPT_NAME", None)
-        # Without it, and without the setting, gunicorn hands files over whole (``SendBuffer``).
+        # Without this variable, gunicorn passes files on as a whole (``SendBuffer.sendfile``).
         os.environ.pop("SENDFILE", None)
         options: dict[str, Any] = {
             "bind": self._bind,
-            "workers": 1,  # not the number in WEB_CONCURRENCY
+            "workers": 1,  # not the number in the variable WEB_CONCURRENCY
             "threads": THREADS,
             "worker_connections": _connections(self.limits.connections),
             "graceful_timeout": STOP_SECONDS,
             "limit_request_line": REQUEST_LINE_BYTES,
             # No access log: the addresses of set-up and acknowledge links are secret.
             "accesslog": None,
-            # Whose headers are read is TRUSTED_PROXIES' to say: gunicorn would trust this machine.
+            # TRUSTED_PROXIES names the proxies to trust: by default, gunicorn trusts this machine.
             "forwarded_allow_ips": "",
             "loglevel": "warning",
             "post_worker_init": _settle,
@@ -90,15 +92,16 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
             self.cfg.set(name, value)
 
     def run(self) -> NoReturn:
-        """Serve in this process until a signal. gunicorn's arbiter would be a second one, of 30 MB,
-        that starts this one again: ``wakeful serve`` or the service manager does. There is only
-        one: its threads share the prober and, on SQLite, the single writer's lock.
+        """Serve in this process until a signal. gunicorn's arbiter, a second process of 30 MB that
+        restarts a worker, is not used: ``wakeful serve`` or the service manager restarts this
+        process. There is only one worker: its threads share the prober and, on SQLite, the lock of
+        the single writer.
         """
         log = self.cfg.logger_class(self.cfg)
         sockets = create_sockets(self.cfg, log)
         worker = WebWorker(1, os.getppid(), sockets, self, timeout=0, cfg=self.cfg, log=log)
         with suppress(SystemExit), watchdog.watching("web server") as worker.on_turn:
-            worker.init_process()  # Ctrl-C raises SystemExit in it
+            worker.init_process()  # raises SystemExit for Ctrl-C
         mail = self.callable and self.callable.extensions.get("wakeful.mail")
         if mail is not None:
             mail.close()

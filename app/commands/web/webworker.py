@@ -2,9 +2,9 @@
 
 gunicorn's own gthread gives a connection a thread from its first byte on: sixteen clients that send
 one byte a second block everybody. Here the event loop reads requests and sends answers, each within
-a time limit for the whole of it; a thread gets a request when all of it has arrived (the docstring
-of the package has the exceptions). When too many connections are open or too many bytes are held,
-the connection that has waited longest is closed: an honest client waits milliseconds.
+a time limit for the whole; a thread gets a request when all of it has arrived (the docstring of the
+package has the exceptions). When too many connections are open or too many bytes are in memory, the
+connection that has waited longest is closed: an honest client waits milliseconds.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from app.slots import PING_THREADS
 
 log = logging.getLogger(__name__)
 
-# Each has a thread of its own, so that it answers while all other threads are busy.
+# The paths with one thread each, which answers while all other threads are busy.
 OWN_THREADS = ("/healthz", "/readyz")
 _ACCEPTED_AT_ONCE = 64
 _EXPIRY_PAUSE = 0.2  # seconds between two checks for late connections
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _BODY_NEEDED = object()
-_CONTINUE = 100  # the status of the answer to a question before the body
+_CONTINUE = 100  # the status with which the application asks for the body
 _LATE = N_("The request did not arrive in time.")
 # The requests that gunicorn refuses before the application sees them, by status.
 REFUSED = {
@@ -53,7 +53,7 @@ REFUSED = {
     431: N_("The header is too large."),
     501: N_("The transfer coding of the body is unknown. Send it as chunked."),
 }
-# How gunicorn's lines in the log about such requests begin.
+# The beginning of gunicorn's log lines about such requests.
 BEGINS = "Invalid request from ip="
 MAX_CHARACTERS = 300
 UNREADABLE = N_("The request cannot be read: it is not valid HTTP.")
@@ -61,18 +61,20 @@ UNREADABLE = N_("The request cannot be read: it is not valid HTTP.")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Time limits in seconds are for the whole of something, however steadily its bytes arrive."""
+    """A time limit in seconds is for a whole header, body or answer, however steadily its bytes
+    arrive.
+    """
 
     idle_seconds: float = 2.0  # a kept connection, until the next request begins
     head_seconds: float = 10.0
     body_seconds: float = 30.0
-    answer_seconds: float = 60.0  # for the client to take it; to take more of a file
+    answer_seconds: float = 60.0  # for the client to take the answer, or the next part of a file
     closing_seconds: float = 5.0  # for the client to read the last answer and close
     ask_seconds: float = 1.0  # after which the application is asked whether it needs the body
     connections: int = 2000  # fewer if the system allows fewer files
     head_bytes: int = 64 * 1024
     body_bytes: int = MAX_FORM_BYTES
-    held_bytes: int = 64 * 1024 * 1024  # of all connections that are not being served
+    buffered_bytes: int = 64 * 1024 * 1024  # of all connections that wait in the event loop
 
 
 class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
@@ -90,13 +92,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def init_signals(self) -> None:
         super().init_signals()
-        # It comes when a terminal closes. gunicorn leaves it to its arbiter, which goes on serving.
+        # SIGHUP comes when a terminal closes. gunicorn's arbiter handles it and goes on serving.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def is_parent_alive(self) -> bool:
-        """gunicorn asks for its arbiter, which does not run. A supervisor's end is noticed
-        (``serve.end_with``).
-        """
+        """True, because no arbiter runs. ``serve.end_with`` notices the end of a supervisor."""
         return True
 
     def notify(self) -> None:
@@ -104,9 +104,10 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def init_process(self) -> None:
         self._own_threads = {path: ThreadPoolExecutor(1, path.strip("/")) for path in OWN_THREADS}
-        # A thread of its own: complete requests do not queue behind questions about slow bodies.
+        # A separate thread, so that complete requests do not queue behind questions about slow
+        # bodies.
         self._early_pool = ThreadPoolExecutor(1, "before-body")
-        # At midnight, all jobs ping at once, and pings wait for each other: pages do not wait.
+        # At midnight, all jobs ping at once, and pings wait for each other. Pages must not wait.
         self._ping_pool = ThreadPoolExecutor(PING_THREADS, "ping")
         super().init_process()
 
@@ -132,7 +133,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         events: int = selectors.EVENT_READ,
     ) -> None:
         """Call ``handler`` when the socket is ready; after ``seconds`` the connection is late."""
-        conn.handler, conn.until = handler, time.monotonic() + seconds
+        conn.handler, conn.deadline = handler, time.monotonic() + seconds
         self._parked[conn] = None
         self._count_bytes(conn)
         self.poller.register(conn.socket, events, partial(self._ready, conn))
@@ -177,11 +178,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _read_head(self, conn: ClientConnection) -> None:
         idle = not conn.received
-        if conn.receive() and idle and conn.keep:
-            conn.until = time.monotonic() + self._limits.head_seconds
-        self._look_at_head(conn)
+        if conn.receive() and idle and conn.keeps_alive:
+            conn.deadline = time.monotonic() + self._limits.head_seconds
+        self._process_head(conn)
 
-    def _look_at_head(self, conn: ClientConnection) -> None:
+    def _process_head(self, conn: ClientConnection) -> None:
         too_large = len(conn.received) > self._limits.head_bytes
         if not conn.has_head() and not too_large:
             if conn.ended:
@@ -195,14 +196,14 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             self._refuse(conn, fault)
         else:
             conn.handler = self._read_body
-            conn.until = time.monotonic() + self._limits.body_seconds
+            conn.deadline = time.monotonic() + self._limits.body_seconds
             conn.ask_at = time.monotonic() + self._limits.ask_seconds
             if not conn.body.complete and _is_ping(conn):
                 conn.body.max_drained = PING_DRAINED_BYTES
-            self._look_at_body(conn)
+            self._process_body(conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
-        """gunicorn's own answer, with the headers that all others have."""
+        """Send gunicorn's answer, with the headers that all other answers have."""
         page = _ErrorSocket()
         super().handle_error(req, page, addr, exc)
         status, line, headers = bytes(page.written).partition(b"\r\n")
@@ -211,11 +212,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             client.sendall(status + line + added.encode() + headers)
 
     def _refuse(self, conn: ClientConnection, fault: Exception) -> None:
-        conn.keep = False
+        conn.keeps_alive = False
         page = _ErrorSocket()
         super().handle_error(None, page, conn.client, fault)
         status = HTTPStatus(int(page.written.split(maxsplit=2)[1]))
-        # gunicorn's reason is not always that of its status: "501 Bad Request".
+        # gunicorn's reason may belong to another status: "501 Bad Request".
         line = f"{status.value} {status.phrase}"
         conn.sock.sendall(_refusal(conn, line, _(REFUSED.get(status.value, UNREADABLE))))
         self._unpark(conn)
@@ -223,25 +224,25 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _read_body(self, conn: ClientConnection) -> None:
         conn.receive()
-        self._look_at_body(conn)
+        self._process_body(conn)
 
-    def _look_at_body(self, conn: ClientConnection) -> None:
+    def _process_body(self, conn: ClientConnection) -> None:
         try:
             complete = conn.take_body()
         except Malformed:
             self._serve(conn)
             return
-        # A proxy gives an answer up that comes in the middle of the body: Caddy closes its own
-        # connection to us, and visitors get half a page or none; curl fails, so the job that pinged
-        # does. So one that is a little too large, or a ping's, is read to its end, as any other.
-        is_over = conn.body.too_large and not conn.body.drained and conn.body.has_beginning
+        # A proxy drops an answer that comes in the middle of the body: Caddy closes its connection
+        # to us, and visitors get half a page or none. curl fails, and so does the job that pings.
+        # So a body that is a little too large, or that of a ping, is read to its end, as any other.
+        is_over = conn.body.too_large and not conn.body.is_drained and conn.body.has_beginning
         if complete or conn.ended or is_over:
             # The application says what is wrong with it.
             self._serve(conn)
         elif conn.expects_continue and not conn.asked:
             self._ask(conn)
 
-    # --- a thread has it
+    # --- a thread answers
 
     def _serve(self, conn: ClientConnection) -> None:
         self._unpark(conn)
@@ -264,7 +265,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _ask(self, conn: ClientConnection) -> None:
         """Ask the application for an answer without the body, which is slow or not sent yet."""
-        if conn.body.drained and not _is_ping(conn):  # the beginning of a ping's is kept
+        if conn.body.is_drained and not _is_ping(conn):  # the beginning of a ping's is kept
             self._serve(conn)
             return
         conn.asked = True
@@ -281,7 +282,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         try:
             return answer(conn)
         except (ConnectionError, NoMoreData, StopIteration):
-            return False  # the client has gone, or gunicorn gave an answer up in its middle
+            return False  # the client has gone, or gunicorn has broken an answer off
         except Exception as fault:
             self.handle_error(conn.request, conn.sock, conn.client, fault)
             return False
@@ -304,14 +305,14 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     # --- the answer leaves
 
     def finish_request(self, conn: ClientConnection, future: Future[object]) -> None:
-        """A thread has done its part. Runs in the event loop."""
+        """Go on after a thread has answered. Runs in the event loop."""
         result = False if future.cancelled() or future.exception() else future.result()
-        conn.keep = result is True
+        conn.keeps_alive = result is True
         self._handle(conn, self._await_body if result is _BODY_NEEDED else self._send)
 
     def _await_body(self, conn: ClientConnection) -> None:
-        self._park(conn, self._read_body, conn.until - time.monotonic())
-        self._look_at_body(conn)
+        self._park(conn, self._read_body, conn.deadline - time.monotonic())
+        self._process_body(conn)
 
     def _send(self, conn: ClientConnection) -> None:
         """Send the answer, now and as the client takes it. Raises OSError."""
@@ -319,12 +320,12 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             seconds = self._limits.answer_seconds
             if conn not in self._parked:
                 self._park(conn, self._send, seconds, selectors.EVENT_WRITE)
-            elif conn.sock.sends_file:  # it may take an hour, and has no limit while it goes on
-                conn.until = time.monotonic() + seconds
-                self._parked[conn] = self._parked.pop(conn)  # the last that is closed for others
+            elif conn.sock.sends_file:  # each part of a file has the time limit
+                conn.deadline = time.monotonic() + seconds
+                self._parked[conn] = self._parked.pop(conn)  # now the last to be closed
             return
         self._unpark(conn)
-        if conn.keep:
+        if conn.keeps_alive:
             self._await_next(conn)
         else:
             self._hang_up(conn)
@@ -334,11 +335,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         limits = self._limits
         seconds = limits.head_seconds if conn.received else limits.idle_seconds
         self._park(conn, self._read_head, seconds)
-        self._look_at_head(conn)  # a client may send several requests without waiting
+        self._process_head(conn)  # a client may send several requests without waiting
 
     def _hang_up(self, conn: ClientConnection) -> None:
-        """Close after the client has: if it still sends, the system would reset the connection, and
-        the client would lose an answer that it has not read.
+        """Close the connection after the client has closed it. If the client still sends, the
+        system would otherwise reset the connection, and the client would lose an unread answer.
         """
         conn.received.clear()
         with suppress(OSError):
@@ -349,9 +350,9 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             self._park(conn, self._drain, self._limits.closing_seconds)
 
     def _drain(self, conn: ClientConnection) -> None:
-        conn.drained += conn.receive()
+        conn.drained_bytes += conn.receive()
         conn.received.clear()
-        if conn.ended or conn.drained > DRAINED_BYTES:
+        if conn.ended or conn.drained_bytes > DRAINED_BYTES:
             self._close(conn)
 
     # --- time runs out (gunicorn's loop calls these, after each wait for events and when it stops)
@@ -367,11 +368,13 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         for conn in list(self._parked):
             if conn.handler == self._read_body and not conn.asked and conn.ask_at <= now:
                 self._ask(conn)
-            elif conn.until <= now:
+            elif conn.deadline <= now:
                 self._expire(conn)
 
     def _is_full(self) -> bool:
-        return self.nr_conns >= self.worker_connections or self._buffered > self._limits.held_bytes
+        return (
+            self.nr_conns >= self.worker_connections or self._buffered > self._limits.buffered_bytes
+        )
 
     def _expire(self, conn: ClientConnection) -> None:
         has_begun = conn.handler == self._read_head and bool(conn.received)
@@ -381,7 +384,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         if conn.handler == self._read_body and _is_ping(conn):
             self._handle(conn, self._serve)  # a ping counts, whatever becomes of its body
             return
-        conn.keep = False
+        conn.keeps_alive = False
         self._unpark(conn)
         self._handle(conn, self._refuse_late)
 
@@ -393,14 +396,15 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         """The worker stops: close connections that have not sent a request by ``deadline``."""
         for conn in self._parked:
             if conn.handler in (self._read_head, self._drain):
-                conn.until = min(conn.until, deadline)
+                conn.deadline = min(conn.deadline, deadline)
 
 
 class RefusalFilter(logging.Filter):
-    """gunicorn's lines in the log about requests that it refuses; others pass as they are.
+    """Shortens gunicorn's log lines about requests that it refuses, and limits their number in each
+    minute. Other lines are not changed.
 
-    Each quotes what was sent, up to 64 KB, and anybody may send such requests without end. So a
-    line is cut, and a minute has few of them: nobody fills the disk.
+    Such a line quotes the request, up to 64 KB, and anybody may send such requests without end:
+    they would fill the disk.
     """
 
     def __init__(self, bound: EventLimit | None = None) -> None:
@@ -421,7 +425,9 @@ class RefusalFilter(logging.Filter):
 
 
 class _ErrorSocket:
-    """The answer that gunicorn writes for an error, as the kind of socket that it writes to."""
+    """Collects the answer that gunicorn writes for an error. It has the methods of a socket that
+    gunicorn calls.
+    """
 
     def __init__(self) -> None:
         self.written = bytearray()
@@ -440,8 +446,8 @@ def _is_ping(conn: ClientConnection) -> bool:
 
 
 def _refusal(conn: ClientConnection, status: str, sentence: str) -> bytes:
-    """An answer that is not the application's; JSON if the path is known to be the API's.
-    ``status``: with its reason.
+    """The refusal of a request that the application does not get, in JSON if its path is that of
+    the API. ``status``: the code and the reason.
     """
     kind, text = "text/plain", sentence + "\n"
     if conn.path.startswith("/api/"):
