@@ -51,9 +51,9 @@ async function go() {
 
 function move(step) {
   const links = [...results.querySelectorAll(TARGETS)];
-  const here = links.indexOf(document.activeElement) + step;
-  if (here < 0) input.focus();
-  else links[Math.min(here, links.length - 1)]?.focus();
+  const index = links.indexOf(document.activeElement) + step;
+  if (index < 0) input.focus();
+  else links[Math.min(index, links.length - 1)]?.focus();
 }
 
 function typing(target) {

@@ -84,28 +84,28 @@ function mergeChildren(old, fresh) {
   const pairs = new Map([...theirs].map(([key, want]) => [want, mine.get(key)]));
   const kept = new Set(mine.values());
   const stay = settled([...pairs.values()].filter(Boolean), [...old.children]);
-  let here = old.firstChild;
+  let current = old.firstChild;
   const pass = () => {
-    const next = here.nextSibling;
-    if (!kept.has(here)) here.remove();
-    here = next;
+    const next = current.nextSibling;
+    if (!kept.has(current)) current.remove();
+    current = next;
   };
   for (const want of [...fresh.childNodes]) {
     const ours = pairs.get(want);
     if (ours) {
-      while (stay.has(ours) && here !== ours) pass();
-      if (ours === here) here = here.nextSibling;
-      else move(old, ours, here);
+      while (stay.has(ours) && current !== ours) pass();
+      if (ours === current) current = current.nextSibling;
+      else move(old, ours, current);
       sync(ours, want);
-    } else if (here && !kept.has(here) && !pairs.has(want)) {
-      const next = here.nextSibling;
-      sync(here, want);
-      here = next;
+    } else if (current && !kept.has(current) && !pairs.has(want)) {
+      const next = current.nextSibling;
+      sync(current, want);
+      current = next;
     } else {
-      old.insertBefore(want.cloneNode(true), here);
+      old.insertBefore(want.cloneNode(true), current);
     }
   }
-  while (here) pass();
+  while (current) pass();
 }
 
 const FOCUSABLE = "a[href], button, input:not([type=hidden]), select, textarea, summary";

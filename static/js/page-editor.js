@@ -84,11 +84,11 @@ function blocks(line, step) {
 
 function move(line, step) {
   const all = blocks(line, step);
-  const here = all.findIndex(([first]) => first === line);
-  const other = all[here + step];
+  const index = all.findIndex(([first]) => first === line);
+  const other = all[index + step];
   if (!other) return announce(sentence(step < 0 ? "atTop" : "atBottom", { name: nameOf(line) }));
-  if (step < 0) other[0].before(...all[here]);
-  else other.at(-1).after(...all[here]);
+  if (step < 0) other[0].before(...all[index]);
+  else other.at(-1).after(...all[index]);
   announce(sentence("moved", { name: nameOf(line), position: lines().indexOf(line) + 1, count: lines().length }));
   soon();
 }
