@@ -72,16 +72,17 @@ def overview(call: Call) -> Response:
 
 @operation("POST", PATH + "/check", "Check a monitor now", "CheckedNow", refusals=(409,))
 def check(call: Call) -> Response:
-    """The check is made in all places of the monitor, and counts like those of the schedule: by the
-    server for its own place, and by each other place that was heard of in the last 30 s. The answer
-    waits for all of them, at most for the monitor's timeout and 10 s, and not for one of which
-    nothing is heard for 7 s; `places` has the result of each, or a message that says why there is
-    none. The other fields are those of the worst result; `location` says whose. If all places are
-    silent, nothing is checked, and the answer is 409. If no result comes, it is 503; one that comes
-    later is among the monitor's results. Who asks while a place still has to bring its result gets
-    that one too, and a new one of each place that has brought it already, unless that was
-    asked for within the last second. If two wait for other places of this monitor already, it is
-    429. The server checks a paused monitor itself; that does not count.
+    """Checks the monitor in all of its places. The results count like those of the schedule. The
+    server makes the check of its own place; another place makes it if it was heard of in the last
+    30 s. The answer waits for all of them, at most for the monitor's timeout and 10 s, but not for
+    a place of which nothing is heard for 7 s. `places` has the result of each place, or a message
+    that says why there is none. The other fields are those of the worst result; `location` says
+    whose. If all places are silent, nothing is checked, and the answer is 409. If no result comes,
+    it is 503; a result that comes later is among the monitor's results. A second request gets the
+    results that places still have to bring for the first one, and a new result of each place that
+    has brought it already, unless that was requested within the last second. If two requests wait
+    for other places of this monitor already, the answer is 429. The server checks a paused monitor
+    itself; that result does not count.
     """
     return record_answer(json_of(call.store.checks.run(call.id)))
 

@@ -4,7 +4,7 @@ sent.
 The same classes read a form body, a JSON body (as pairs), a query, and a form of a browser.
 ``FormContext`` says which, and has the data that rules need besides the input. ``bind`` turns pairs
 into the values of a new record, ``overlay`` into the values of an update, ``query_values`` into
-parameters. They raise ``Invalid`` with all faults at once.
+parameters. They raise ``Invalid`` with the first MAX_ERRORS faults.
 """
 
 from __future__ import annotations

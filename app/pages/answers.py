@@ -22,7 +22,7 @@ from app.pages.routes import CachedRoute
 from app.records import PageAddress, PageTheme, Visibility
 from app.rules.images import type_of
 
-MAX_AGE = 4  # seconds: with the age of the cache, readers see a change after 8 at most
+MAX_AGE = 4  # seconds; a page in memory may be up to TOLERATED_SECONDS old besides
 MIN_COMPRESSED_BYTES = 1000  # bytes; below this, compression costs more than it saves
 EVERYBODY = (Visibility.PUBLIC, Visibility.UNLISTED)
 

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 PAGE, MONTH, IMAGE = "page-", "month-", "image-"
 FOLDER = "status-pages"
-# Seconds between two copies of a page that changes, and of one of which only ``made_at`` changes.
+# Seconds between two copies of a page that changes, and of one in which only ``made_at`` changes.
 CHANGED_AFTER, SAME_AFTER = 5.0, 60.0
 MONTHS = 100  # of the history of all pages together: those that were read last
 MAX_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less

@@ -130,7 +130,9 @@ def sections(components: Sequence[Component]) -> list[Section]:
 
 
 def _plans(page: PublicPage, *, running: bool) -> list[PublicPlan]:
-    """The maintenance that runs, or that comes, without cancelled windows and those of posts."""
+    """The maintenance that runs, or that comes: windows that are not cancelled, and that no post
+    announces.
+    """
     posted = {uid_of_post(post) for post in page.posts if post.state in MAINTENANCE_STATES}
     by_series: dict[str, list[PublicWindow]] = {}
     for window in page.windows:

@@ -20,8 +20,8 @@ from cachetools import LRUCache
 from app.errors import NotFound, Unavailable
 from app.i18n import N_, _
 
-# Readers see a change of another process after TOLERATED_SECONDS at most, plus the max-age of the
-# browser's copy.
+# While reading works, readers see a change of another process after at most TOLERATED_SECONDS and
+# the max-age of the browser's copy.
 FRESH_SECONDS = 1.5
 TOLERATED_SECONDS = 2.0
 # How long callers wait before they get the cached value. SQLite waits ten seconds for locks of its

@@ -1,8 +1,9 @@
 """The WSGI layer in front of Wakeful that answers for status pages.
 
-It reads the Host header and the path. The host name of a page serves this page and nothing else of
-Wakeful. On other host names, the layer answers ``/status`` and the paths below, and passes all
-other requests to the next layer. The links in messages to subscribers work on every host name.
+It reads the Host header and the path. On the host name of a page, it answers every path: only this
+page and the files that it needs exist there. On other host names, it answers ``/status`` and the
+paths below, and passes all other requests to the next layer. The links in messages to subscribers
+work on every host name.
 Only the right password of a page sets a cookie. Answers are cached, ready to send; an answer that
 everybody may read has an ETag.
 """

@@ -1,7 +1,7 @@
 """The dashboard: server-rendered pages over the current store, a blueprint file for each resource.
 
-Views load, bind a form, act and redirect. They import forms, stores, records and stats, never the
-database or the API.
+Views load, bind a form, act and redirect. They reach the database through a store, or through
+``app.access``, and import neither the engine nor the API.
 """
 
 from __future__ import annotations

@@ -67,8 +67,7 @@ def compress_answers(app: Flask) -> None:
 
     The length of a compressed page can reveal a secret on it to an attacker who makes a browser
     request the page again and again (BREACH). Other sites cannot do that with a person's session,
-    because the cookies are ``SameSite=Lax``, or with the API, because no browser sends a key by
-    itself.
+    because the cookies are ``SameSite=Lax``, or with the API, because no browser adds an API key.
     """
     app.after_request(_compress)
 

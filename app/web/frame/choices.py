@@ -129,7 +129,9 @@ def _suggested(
 
 
 def contacts(form: BrowserForm, chosen: Sequence[str]) -> list[str]:
-    """The names of all contacts; the chosen ones alone if the store did not answer the form."""
+    """The names of all contacts, and of chosen ones that no longer exist; if the store did not
+    answer the form, only the chosen ones.
+    """
     none: Sequence[str] = ()
     names = unless_unanswered(form, lambda: current_store().contacts.names(), none)
     return [*names, *(name for name in chosen if name not in names)]

@@ -239,10 +239,8 @@ _NAMED_ZONE = re.compile(r"\(([\w/+-]+)\)\.$")
 
 
 def dated(cause: str | None, since: datetime | None) -> str:
-    """``cause``; that of a heartbeat that was missed on another day than today, with the date.
-
-    Its times have no date, because they are of the day on which it was written. ``since``: when the
-    ping was expected.
+    """``cause`` as it is read today. The cause of a missed ping has times of the day on which it
+    was written: on another day, the date is added. ``since``: when the ping was expected.
     """
     clocks = _CLOCK_TIME.findall(cause or "")
     if not cause or since is None or not clocks or not cause.startswith(_MISSED):

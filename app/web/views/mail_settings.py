@@ -60,7 +60,7 @@ def remove() -> str | Response:
 
 
 def _form(**more: Any) -> MailServerForm:
-    stored = _stored()
+    stored = _server_in_use()
     data = {} if stored is None else {
         "host": stored.host, "port": stored.port, "tls": stored.tls, "user": stored.user,
         "sender": stored.sender,
@@ -75,7 +75,7 @@ def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, 
         "settings/email.html",
         form=form,
         test=test,
-        server=_stored(),
+        server=_server_in_use(),
         locked=mail_is_locked(current_settings()),
         unreadable=mail_is_unreadable(current_settings()),
         tls_labels={tls: _(label) for tls, label in TLS_LABELS.items()},
@@ -83,7 +83,7 @@ def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, 
     return page, 422 if failed else 200
 
 
-def _stored() -> Server | None:
+def _server_in_use() -> Server | None:
     """The mail server in use; None if there is none that can be read."""
     url = smtp_url(current_settings())
     try:

@@ -88,7 +88,7 @@ def authors_of(posts: Sequence[Post]) -> Mapping[int, str]:
 
 def _embedded_at(page: StatusPage) -> str | None:
     """The address from which the dashboard loads badges and the widget of a page, to show how they
-    look; None if nobody else may, or they are on another server.
+    look; None if other sites may not show them, or they are on another server.
     """
     open_ = page.visibility in (Visibility.PUBLIC, Visibility.UNLISTED)
     here = f"{request.root_path}/status/{page.slug}"
