@@ -23,7 +23,7 @@ from app.records import PageAddress, PageTheme, Visibility
 from app.rules.images import type_of
 
 MAX_AGE = 4  # seconds; a page in memory may be up to TOLERATED_SECONDS old besides
-MIN_COMPRESSED_BYTES = 1000  # bytes; below this, compression costs more than it saves
+MIN_GZIP_BYTES = 1000  # bytes; below this, compression costs more than it saves
 EVERYBODY = (Visibility.PUBLIC, Visibility.UNLISTED)
 
 DAY_SECONDS = 24 * 3600
@@ -102,9 +102,7 @@ class PageAnswer:
 def compressed_answer(
     status: str, body: bytes, headers: Headers, etag: str | None = None
 ) -> PageAnswer:
-    compressed = (
-        gzip.compress(body, 6, mtime=0) if etag and len(body) >= MIN_COMPRESSED_BYTES else None
-    )
+    compressed = gzip.compress(body, 6, mtime=0) if etag and len(body) >= MIN_GZIP_BYTES else None
     if compressed is not None:
         headers = [*headers, ("Vary", "Accept-Encoding")]
     if etag is not None:
@@ -183,14 +181,12 @@ def not_found(theme: str = PageTheme.SYSTEM) -> PageAnswer:
 
 @cache
 def _not_found(theme: str, _language: str) -> PageAnswer:
-    return _message_page(
-        404, _("Not found"), _("There is no status page under this address."), theme
-    )
+    return _message(404, _("Not found"), _("There is no status page under this address."), theme)
 
 
 @cache
 def unavailable() -> PageAnswer:
-    return _message_page(
+    return _message(
         503,
         _("Status not available"),
         _("The state of this page cannot be read now. Try again in a moment."),
@@ -199,7 +195,7 @@ def unavailable() -> PageAnswer:
     )
 
 
-def _message_page(
+def _message(
     code: int, title: str, text: str, theme: str, more: Sequence[tuple[str, str]] = ()
 ) -> PageAnswer:
     body = (

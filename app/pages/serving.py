@@ -33,13 +33,7 @@ from app.i18n import N_, _, speaking
 from app.middleware import EARLY, Environ, Layer, continued
 from app.pages import addresses, answers, front, history, routes, subscribe
 from app.pages.addresses import FRONT, HTML, Directory, PageContext, PageLinks, Visit
-from app.pages.answers import (
-    PageAnswer,
-    cached_answer,
-    compressed_answer,
-    not_found,
-    text_answer,
-)
+from app.pages.answers import PageAnswer, cached_answer, compressed_answer, not_found, text_answer
 from app.pages.copies import MONTHS, Copies, image_name, month_name, page_name, page_of
 from app.pages.memory import CachedValue, Memory
 from app.pages.routes import CachedRoute, FormRoute
@@ -117,7 +111,7 @@ class StatusPageLayer(Layer):
         self._list = self._memory(1, lambda name: name, lambda _name: tuple(public.listed()))
         self._pages = self._memory(MAX_PAGES, page_name, public.page, _looks_same)
         self._months = self._memory(
-            MONTHS, lambda key: month_name(*key), lambda key: _month(public, *key), _is_same_month
+            MONTHS, lambda key: month_name(*key), lambda key: _month(public, *key), _looks_same
         )
         self._images = self._memory(
             MAX_IMAGES, lambda key: image_name(*key[:2]), lambda key: public.image(*key[:2])
@@ -526,12 +520,8 @@ def _month(public: PublicPages, page_id: int, year: int, month: int) -> PublicMo
     return None
 
 
-def _is_same_month(earlier: PublicMonth, month: PublicMonth) -> bool:
-    return replace(earlier, made_at=month.made_at) == month
-
-
-def _looks_same(earlier: PublicPage, page: PublicPage) -> bool:
-    """Whether a page looks as before: nothing was changed, and no maintenance window began."""
+def _looks_same(earlier: Any, page: Any) -> bool:
+    """Whether a page or a month looks as before: nothing changed, and no maintenance began."""
     began = any(earlier.made_at < window.start_at <= page.made_at for window in page.windows)
     return not began and replace(earlier, made_at=page.made_at) == page
 

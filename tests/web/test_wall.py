@@ -96,7 +96,7 @@ def test_one_sentence_says_it():
         ({MonitorStatus.UP: 3, MonitorStatus.UNREACHABLE: 2}, "2 unreachable"),
         ({MonitorStatus.DOWN: 1, MonitorStatus.UNREACHABLE: 2}, "1 down"),
     ):
-        assert wall.wall_sentence(counters, sum(counters.values()))[0] == sentence
+        assert wall.headline(counters, sum(counters.values()))[0] == sentence
 
 
 def test_no_name_in_a_query_is_taken_for_a_part_of_the_address(app, admin):

@@ -167,6 +167,6 @@ def _notes(not_set_up: Mapping[str, str]) -> Mapping[str, str]:
         if labels := [_(CHANNELS[Channel(key)].label) for key in used if key in not_set_up]:
             notes[contact.name] = _n(
                 "%(channels)s is not set up", "%(channels)s are not set up",
-                len(labels), channels=join_words(labels),
+                len(labels), channels=join_words(labels)
             )  # fmt: skip
     return notes

@@ -158,17 +158,15 @@ def response_chart(
         areas = _stack(buckets, scale)
     elif places:
         runs = [
-            (place.style, run) for place in places for run in _runs_of_place(place, buckets, scale)
+            (place.style, run) for place in places for run in _place_runs(place, buckets, scale)
         ]
     else:
-        runs = [("average", run) for run in _runs_of_figure(buckets, "response_time", scale)]
+        runs = [("average", run) for run in _figure_runs(buckets, "response_time", scale)]
         areas = [(name, _area(run, scale)) for name, run in runs if len(run) > 1]
     lines = [(name, plot.path(run)) for name, run in runs if len(run) > 1]
     if not stacked:
         lines += [
-            ("p95", plot.path(run))
-            for run in _runs_of_figure(buckets, "p95", scale)
-            if len(run) > 1
+            ("p95", plot.path(run)) for run in _figure_runs(buckets, "p95", scale) if len(run) > 1
         ]
     if earlier:
         earlier_runs = _earlier_runs(earlier, buckets, scale)
@@ -417,9 +415,7 @@ def _drawn_times(
     return drawn
 
 
-def _runs_of_figure(
-    buckets: Sequence[Bucket], name: str, scale: plot.Scale
-) -> list[list[plot.Point]]:
+def _figure_runs(buckets: Sequence[Bucket], name: str, scale: plot.Scale) -> list[list[plot.Point]]:
     """The points of a figure in runs, split at buckets without the figure."""
     points: list[plot.Point | None] = [
         None if bucket[name] is None else (scale.x(index + 0.5), scale.y(bucket[name]))
@@ -429,7 +425,7 @@ def _runs_of_figure(
     return plot.unbroken(points)
 
 
-def _runs_of_place(
+def _place_runs(
     place: PlaceSeries, buckets: Sequence[Bucket], scale: plot.Scale
 ) -> list[list[plot.Point]]:
     """The points of a place in runs, split where the monitor was down, or where more measurements

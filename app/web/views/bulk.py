@@ -75,7 +75,7 @@ def act() -> Answer:
         return redirect(back)
     if form.action.data == "maintenance":
         return _plan_maintenance(form, back)
-    action, ids = form.action.data, _ids_to_change(form, back)
+    action, ids = form.action.data, _chosen_ids(form, back)
     if action in QUESTIONS and "sure" not in request.form:
         named = current_store().monitors.refs(ids=ids[:MAX_NAMED])
         return render_template(QUESTIONS[action], monitors=named, ids=ids, back=back, form=form)
@@ -129,7 +129,7 @@ def _plan_maintenance(form: BulkForm, back: str) -> Answer:
     filters = (query.search, query.state, query.status_page_id, query.contact_id, query.location)
     if query.tag and form.everything.data and not any(filters):
         return windows.plan_for((), [query.tag])
-    return windows.plan_for(_ids_to_change(form, back))
+    return windows.plan_for(_chosen_ids(form, back))
 
 
 def _remember_refused(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
@@ -152,7 +152,7 @@ def _faults(form: BulkForm) -> list[tuple[str, str, str]]:
     ]
 
 
-def _ids_to_change(form: BulkForm, back: str) -> Sequence[int]:
+def _chosen_ids(form: BulkForm, back: str) -> Sequence[int]:
     """The ids that an earlier step left over, all ids that the list finds, or the ticked ones."""
     if form.rest.data:
         return [id for id in map(digits, form.rest.data.split(",")) if id is not None]

@@ -340,9 +340,7 @@ def _action_hits(action: MonitorAction, target: str) -> list[Hit]:
         return []
     state = "paused" if action is RESUME and not servers.is_bare() else None
     able = [
-        monitor
-        for monitor in _monitors_called(target, state)
-        if action in _possible_actions(monitor)
+        monitor for monitor in _monitors_called(target, state) if action in _actions_for(monitor)
     ]
     return [_action_hit(action, monitor) for monitor in able[:MAX_HITS]]
 
@@ -353,11 +351,11 @@ def actions_of_monitor(id: int) -> list[Hit]:
     incidents = [
         incident for incident in _unacknowledged(monitor.name) if incident.monitor_id == id
     ]
-    actions = [_action_hit(action, monitor) for action in _possible_actions(monitor)]
+    actions = [_action_hit(action, monitor) for action in _actions_for(monitor)]
     return [*map(_acknowledge_hit, incidents), *actions]
 
 
-def _possible_actions(monitor: Monitor) -> Iterator[MonitorAction]:
+def _actions_for(monitor: Monitor) -> Iterator[MonitorAction]:
     if not servers.is_bare():
         yield CHECK
     if not monitor.paused:

@@ -87,11 +87,7 @@ class LocationEditing(Editing[Place, BrowserForm]):
         return self.records.new_token(place.id) if becomes_agent else place
 
     def finish(self, record: Place) -> Response:
-        return (
-            _show_agent_command(record, url_for(".index"))
-            if record.token
-            else super().finish(record)
-        )
+        return _show_command(record, url_for(".index")) if record.token else super().finish(record)
 
     def name_of(self, record: Place) -> str:
         return record.title
@@ -131,7 +127,7 @@ def token(id: int) -> Answer:
     """A new token for an agent."""
     place = current_store().locations.get(id)
     if DeleteForm().validate_on_submit():
-        return _show_agent_command(current_store().locations.new_token(id), url_for(".edit", id=id))
+        return _show_command(current_store().locations.new_token(id), url_for(".edit", id=id))
     return render_template("locations/token.html", place=place, secrets=_secrets_of(place))
 
 
@@ -149,7 +145,7 @@ def _secrets_of(place: Place | None) -> Sequence[tuple[Monitor, str]] | None:
     return [(monitor, words) for monitor, words in named if words]
 
 
-def _show_agent_command(place: Place, back: str) -> Response:
+def _show_command(place: Place, back: str) -> Response:
     """The commands that start the agent, with its token."""
     command = _agent_command(str(place.token))
     return shown_once("locations/started.html", back, place=place, command=command)

@@ -104,7 +104,7 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
         incidents = {id: incident for id, incident in incidents.items() if id in ids}
         open_ = len(incidents)
     slow = sum(map(looks.is_degraded, incidents.values()))
-    sentence, look = wall_sentence(counters, total, open_ - slow)
+    sentence, look = headline(counters, total, open_ - slow)
     tiles = [_tile(monitor, incidents.get(monitor.id)) for monitor in shown]
     tiles.sort(key=lambda tile: tile.rank)
     return fragments.page(
@@ -132,9 +132,7 @@ def _groups(tiles: Sequence[Tile]) -> list[tuple[tuple[int, str, looks.Look], ..
     return [tuple(drawn[first : first + GROUP]) for first in range(0, len(drawn), GROUP)]
 
 
-def wall_sentence(
-    counters: Mapping[str, int], total: int, open_: int = 0
-) -> tuple[str, looks.Look]:
+def headline(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str, looks.Look]:
     """The large sentence at the top and its look. ``open_``: the number of open incidents, except
     those of slowness.
     """
