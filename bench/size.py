@@ -70,7 +70,7 @@ def main() -> int:
                 journal.assign_numbers(results)
                 rows = [journal.row_of(one, DEFAULT_PLACE_ID, 150) for one in results]
                 with writing():
-                    journal.keep(rows)
+                    journal.insert_results(rows)
             logged = wal() - logged
             rollups.roll(now + timedelta(minutes=30))
             singles = db.session.scalar(select(func.count()).select_from(ResultRow)) or 0

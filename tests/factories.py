@@ -158,7 +158,7 @@ def keep_results(app: Flask, results: Sequence[Result], place: int = DEFAULT_PLA
     """Store these as what was checked from ``place``."""
     with app.app_context(), writing():
         journal.assign_numbers(results)
-        journal.keep([journal.row_of(result, place) for result in results])
+        journal.insert_results([journal.row_of(result, place) for result in results])
 
 
 def make_subscriber(app: Flask, page_id: int, **fields: Any) -> SubscriberRow:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 
 from app.db import DbSession, db
-from app.db.statements import delete_rows, inserting, keep_newest
+from app.db.statements import delete_all_but_newest, delete_rows, inserting
 from app.db.tables import DashboardHostRow
 
 RETENTION = timedelta(days=90)  # after the last use; a session ends after 30
@@ -26,7 +26,9 @@ def remember(session: DbSession, person_id: int, host: str | None, now: datetime
     insertion = inserting(row).values(host=host, person_id=person_id, used_at=now)
     key = [row.host, row.person_id]
     session.execute(insertion.on_conflict_do_update(index_elements=key, set_={"used_at": now}))
-    keep_newest(session, row.host, row.person_id == person_id, row.used_at, MAX_PER_PERSON)
+    delete_all_but_newest(
+        session, row.host, row.person_id == person_id, row.used_at, MAX_PER_PERSON
+    )
 
 
 def is_used(host: str, now: datetime) -> bool:

@@ -28,7 +28,7 @@ from app.access.settings import StoredSettings
 from app.access.tokens import digest_of, make_token
 from app.db import AnySession, DbSession, db, schema, writing
 from app.db.settings import remove_setting
-from app.db.statements import count_of, delete_rows, keep_newest
+from app.db.statements import count_of, delete_all_but_newest, delete_rows
 from app.db.tables import (
     DeviceRow,
     InvitationRow,
@@ -440,7 +440,7 @@ def remember_device(
     row.last_used_at = now
     session.flush()
     theirs = DeviceRow.person_id == person_id
-    keep_newest(session, DeviceRow.id, theirs, DeviceRow.last_used_at, DEVICES_PER_PERSON)
+    delete_all_but_newest(session, DeviceRow.id, theirs, DeviceRow.last_used_at, DEVICES_PER_PERSON)
     return row.id, new
 
 

@@ -20,7 +20,7 @@ from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.config import SESSION_SECONDS
 from app.db import DbSession, best_effort, db, writing
-from app.db.statements import delete_rows, keep_newest
+from app.db.statements import delete_all_but_newest, delete_rows
 from app.db.tables import DeviceRow, PersonRow, SessionRow
 from app.db.types import record_of
 from app.errors import NotFound
@@ -86,7 +86,9 @@ class LoginSessions:
             session.add(row)
             session.flush()
             of_person = SessionRow.person_id == person_id
-            keep_newest(session, SessionRow.id, of_person, SessionRow.last_used_at, MAX_OF_PERSON)
+            delete_all_but_newest(
+                session, SessionRow.id, of_person, SessionRow.last_used_at, MAX_OF_PERSON
+            )
             dashboard_hosts.remember(session, person_id, client.host, now)
             if password_at is None:
                 _log_event(session, SecurityEvent.LOGIN_OK, person_id, client.address)

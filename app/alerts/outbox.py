@@ -248,7 +248,7 @@ def _rows(
     deployed = deployed_before(session, of_incidents)
     failed = dependencies.affected(session, [incident for _event, incident in of_incidents])
     opening = [incident for event, incident in of_incidents if event == Event.INCIDENT_OPENED]
-    behind = {**failed, **dependencies.behind(session, opening)}
+    behind = {**failed, **dependencies.unreachable_at_opening(session, opening)}
     rows = []
     for alert, targets, recipients in parts:
         event, monitor, incident = alert.event, alert.monitor, alert.incident

@@ -154,7 +154,9 @@ class Worker:
                 # other faults it does not call ``on_turn``: the watchdog restarts a stuck worker.
                 if unavailable(fault):
                     self.on_turn()
-                    faults.tell(log, "The outbox cannot be read or written. Trying again.", fault)
+                    faults.log_fault(
+                        log, "The outbox cannot be read or written. Trying again.", fault
+                    )
                 else:
                     self._log_failed(TURN, fault)
                 stop.wait(RETRY_SECONDS)
@@ -414,7 +416,7 @@ class Worker:
                             self._store_outcome(attempt, self.clock())
                     self._drop_stored(attempts)
         except Exception as fault:
-            faults.tell(
+            faults.log_fault(
                 log,
                 "The outcome of sent messages could not be stored. They may be sent again.",
                 fault,

@@ -26,7 +26,7 @@ from werkzeug.wsgi import get_input_stream
 from app.errors import Conflict, Denied
 from app.middleware import EARLY, Environ, Layer, continued
 from app.records import MAX_EXIT_STATUS, MAX_PING_BODY_BYTES, ArrivedPing, PingKind
-from app.stores import tell, unavailable
+from app.stores import log_fault, unavailable
 
 log = logging.getLogger("wakeful.api")
 
@@ -69,7 +69,7 @@ class PingAddresses(Layer):
             with self._app.app_context():
                 answer = self._services[name](environ, parts)
         except Exception as fault:
-            tell(log, "A ping was not stored.", fault)
+            log_fault(log, "A ping was not stored.", fault)
             if error := unavailable(fault):
                 answer = _text(503, str(error), {"Retry-After": "5"})
             else:

@@ -94,7 +94,7 @@ class Heartbeat:
                     self._policies.refresh()
             return reason
         except SQLAlchemyError as fault:
-            return faults.short(fault)
+            return faults.public_sentence(fault)
         finally:
             db.session.rollback()
 

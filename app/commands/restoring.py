@@ -66,7 +66,7 @@ def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: 
             kinds = {"found": KINDS[manifest.database], "wanted": KINDS[kind]}
             raise WakefulError(_(OTHER_KIND, setting=f"{PREFIX}DATABASE_URL", **kinds))
         if manifest.revision not in schema.revisions():
-            raise WakefulError(schema.unknown(manifest.revision))
+            raise WakefulError(schema.unknown_revision(manifest.revision))
         first, *old_keys = _keys(settings, split_keys(key), force=force)
         settings = replace(settings, secret_key=first, old_keys=tuple(old_keys))
         on_hold, copies = (_sqlite if kind == "sqlite" else _postgres)(

@@ -47,7 +47,7 @@ NOT_DONE = N_(
 )
 COUNTED = N_(
     "%(table)s: %(reencrypted)s re-encrypted, %(current)s with the new key, %(old)s with an old"
-    " key, %(lost)s not readable"
+    " key, %(undecryptable)s not readable"
 )
 LOST = N_(
     "These values need neither key: they are damaged, or were written with a key that is not"
@@ -65,7 +65,7 @@ def rotate_keys(settings: Settings) -> bool:
     schema.require()
     schema.check_key()
     now = datetime.now(UTC)
-    if processes := liveness.with_other_keys(now):
+    if processes := liveness.processes_with_other_keys(now):
         raise WakefulError(_(OTHERS, names=", ".join(processes)))
     tokens.store_hash_key(now)
     counted = rotation.rotate()
@@ -73,17 +73,17 @@ def rotate_keys(settings: Settings) -> bool:
     with writing() as session:
         audit.note(session, Action.ROTATED, THING, {"re_encrypted": (None, changed)})
     _show(counted)
-    lost = [str(broken) for broken in rotation.lost_values()]
-    for line in lost:
+    unreadable = [str(value) for value in rotation.undecryptable_values()]
+    for line in unreadable:
         click.echo(line, err=True)
-    if lost:
+    if unreadable:
         click.echo(_(LOST), err=True)
     if any(count.old for count in counted):
         click.echo(_(NOT_DONE), err=True)
         return False
     click.echo(_(WEB))
     click.echo(_(REMOVE, days=ACKNOWLEDGE_SECONDS // 86400))
-    return not lost
+    return not unreadable
 
 
 def _show(counted: Sequence[rotation.TableCount]) -> None:

@@ -265,7 +265,7 @@ class Supervisor:
             with self.app.app_context(), patience(NOTE_SECONDS):
                 liveness.note_end(name, datetime.now(UTC))
         except Exception as fault:
-            faults.tell(log, f"The end of the {child.name} could not be noted.", fault)
+            faults.log_fault(log, f"The end of the {child.name} could not be noted.", fault)
 
     def _stop(self) -> None:
         running = [child.pid for child in self._children if child.pid is not None]

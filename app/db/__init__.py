@@ -69,8 +69,8 @@ AnySession: TypeAlias = OrmSession | scoped_session[Any]  # also one that a test
 
 
 def prepare_engine(engine: Engine, cache_kb: int = CACHE_KB) -> None:
-    """Bound all waits, and throw away connections that cannot recover. ``cache_kb``: of SQLite's
-    pages, for each connection.
+    """Limit all waits, and drop connections that cannot recover. ``cache_kb``: how many KB of its
+    file each SQLite connection caches.
     """
     if engine.dialect.name == "sqlite":
         prepare_sqlite(engine, cache_kb)
@@ -88,12 +88,13 @@ def is_writing() -> bool:
 
 @contextmanager
 def writing() -> Iterator[DbSession]:
-    """A write transaction on ``db.session``: committed whole, or rolled back when anything raises.
+    """A write transaction on ``db.session``: it is committed as a whole, or rolled back if the
+    block raises.
 
-    It takes SQLite's write lock at its start, so what is read inside cannot change before it is
-    written. Rows that were read before belong to an older transaction, which ends here. Within
-    another ``writing()`` it joins that transaction. A process that has held the lock for long waits
-    first, so that other processes get it (``app/db/locks.py``).
+    On SQLite it takes the write lock at its start, so that nothing that is read in the block
+    changes before it is written. Rows that were read before belong to an older transaction, which
+    ends here. Within another ``writing()`` it joins that transaction. A process that has held the
+    lock for long pauses first, so that other processes get it (``app/db/locks.py``).
     """
     session = db.session
     if is_writing():
@@ -134,10 +135,11 @@ def _pausing(take: Callable[[], object]) -> AbstractContextManager[None]:
 
 
 def best_effort(what: str, write: Callable[[], T]) -> T | None:
-    """Do a write that a read causes, such as the last use of a key; returns None if it fails.
+    """Do a write that a read causes, such as that of a key's last use. Returns None if it fails.
     ``what``: the written value, as the subject of a sentence.
 
-    Reading must work without a wait while the disk is full or another process holds the lock.
+    While the disk is full, or another process holds the lock, reads must work without a long wait.
+    After a failure, no such write is tried for ``BEST_EFFORT_AGAIN`` seconds.
     """
     not_before: float = current_app.extensions.get(_BEST_EFFORT, float("-inf"))
     if time.monotonic() < not_before:

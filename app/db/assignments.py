@@ -47,7 +47,7 @@ _PLACES = (
     .order_by(PlaceRow.__table__.c.id)
     .with_for_update(read=True, key_share=True)
 )
-_ELSEWHERE = aliased(AssignmentRow)
+_OTHER = aliased(AssignmentRow)
 # The columns that show whether the next good check changes anything
 # (app/engine/recorder/steady.py).
 _STATE_COLUMNS = (
@@ -58,11 +58,11 @@ _STATE_COLUMNS = (
     MonitorStateRow.behind_id,
     MonitorStateRow.ssl_fingerprint, MonitorStateRow.alerted_certificates,
     IncidentRow.started_at, IncidentRow.by_hand, IncidentRow.severity, IncidentRow.down_since,
-    AssignmentRow.verdict.label("verdict_here"), AssignmentRow.failures.label("failures_here"),
+    AssignmentRow.verdict.label("place_verdict"), AssignmentRow.failures.label("place_failures"),
     exists().where(
-        _ELSEWHERE.monitor_id == AssignmentRow.monitor_id,
-        _ELSEWHERE.location_id != AssignmentRow.location_id,
-    ).label("elsewhere"),
+        _OTHER.monitor_id == AssignmentRow.monitor_id,
+        _OTHER.location_id != AssignmentRow.location_id,
+    ).label("has_other_places"),
 )  # fmt: skip
 
 
@@ -70,9 +70,9 @@ _STATE_COLUMNS = (
 class Assigned:
     """A monitor that is checked from a place. The fields from ``generation`` to ``asked_at`` are
     those of ``app.engine.schedule.Standing``. ``newest``: the time of its newest result there (ms),
-    which may be newer than the row. ``row`` has columns of its state row and its monitor,
-    ``started_at`` and ``by_hand`` of its open incident, and ``elsewhere``: whether other places
-    check it too.
+    which may be newer than the row. ``row`` has columns of its monitor, its state and its open
+    incident, ``place_verdict`` and ``place_failures`` of the assignment, and ``has_other_places``:
+    whether other places check it too.
     """
 
     spec: CheckSpec
@@ -97,17 +97,17 @@ def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
     return assigned
 
 
-def piece(place: int, numbers: Collection[int], after: int) -> list[Assigned]:
-    """The first ``PIECE`` assignments of these shards with a monitor id above ``after``."""
+def piece(place: int, numbers: Collection[int], after_id: int) -> list[Assigned]:
+    """The first ``PIECE`` assignments of these shards with a monitor id above ``after_id``."""
     if not numbers:
         return []
     id = AssignmentRow.monitor_id
-    watched = _query(place).where((id % shards.count()).in_(numbers), id > after)
+    watched = _query(place).where((id % shards.count()).in_(numbers), id > after_id)
     return _read(watched.order_by(id).limit(PIECE), place)
 
 
 def last_of(part: Sequence[Assigned]) -> int | None:
-    """The ``after`` of the piece that follows this one; None if this was the last."""
+    """The ``after_id`` of the next piece; None if this was the last one."""
     return part[-1].spec.monitor_id if len(part) == PIECE else None
 
 
@@ -128,7 +128,7 @@ def _query(place: int) -> Select[Any]:
             MonitorRow.interval,
             AssignmentRow.generation,
             AssignmentRow.scheduled_at,
-            AssignmentRow.checked_at.label("checked_here_at"),
+            AssignmentRow.checked_at.label("place_checked_at"),
             AssignmentRow.blind,
             AssignmentRow.asked_at,
             *_STATE_COLUMNS,
@@ -156,7 +156,7 @@ def _read(statement: Select[Any], place: int) -> list[Assigned]:
             row.interval,
             row.generation,
             row.scheduled_at,
-            row.checked_here_at,
+            row.place_checked_at,
             row.unconfirmed_at,
             row.blind,
             row.asked_at,
@@ -168,8 +168,8 @@ def _read(statement: Select[Any], place: int) -> list[Assigned]:
 
 
 def _newest(monitor_ids: Sequence[int], place: int) -> dict[int, int]:
-    """The times (ms) of the newest results in this place. If a damaged file cannot be read, there
-    are none; a check may then be repeated.
+    """The times (ms) of the newest results in this place. If the file is damaged and they cannot be
+    read, it is empty, and some checks may be repeated.
     """
     try:
         return latest.in_place(monitor_ids, place, datetime.now(UTC))
@@ -192,8 +192,8 @@ def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:
 
 
 def of_each(session: AnySession, monitor_ids: Collection[int]) -> dict[int, dict[int, Any]]:
-    """The rows of each monitor's assignments, by place. Lock the monitors' state rows first: then
-    this statement sees the changes that were committed while the lock waited.
+    """The rows of each monitor's assignments, by place. The caller has locked the monitors' states
+    before: then the rows include the changes that were committed while it waited for the locks.
     """
     by_monitor: dict[int, dict[int, Any]] = {id: {} for id in monitor_ids}
     for row in session.execute(_OF_EACH, {"ids": list(by_monitor)}):
@@ -273,7 +273,7 @@ def _shared(text: str) -> str:
 
 
 def not_checked(unreadable: Mapping[str, Why]) -> str:
-    """Why a check is not made, and what to do; ``unreadable`` by the name of the field."""
+    """Why a check is not made, and what to do. ``unreadable``: the reasons by field."""
     what = words_of(list(unreadable))
     sentence = (
         N_(

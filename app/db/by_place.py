@@ -16,7 +16,7 @@ from app.db.tables import AssignmentRow, CauseCodeRow, PlaceRow, ResultRow
 from app.db.types import VERDICT_NUMBERS, from_ms, to_ms
 from app.records import GOOD_VERDICTS, Verdict
 
-# Built once: an outage of thousands of monitors runs it for each, and building it takes longer.
+# Built once, because an outage of thousands of monitors runs it for each of them.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _LAST = (
     select(ResultRow.monitor_id, ResultRow.location_id, func.max(ResultRow.at).label("at"))
@@ -58,7 +58,7 @@ _NEWEST = (
 @dataclass(frozen=True, slots=True)
 class NewestCheck:
     """A place of a monitor, and fields of its newest result, which are None without one.
-    ``last_at``: when it was checked last, however long ago.
+    ``last_at``: the time of the last check, however long ago.
     """
 
     place_id: int
@@ -79,17 +79,17 @@ class NewestCheck:
         return self.label or self.name
 
 
-def newest(session: AnySession, monitor_id: int, since: datetime) -> list[NewestCheck]:
-    """The places of a monitor, in the order of their creation, each with its newest result from
-    ``since`` on; without one if the place's vote was reset after it.
+def newest_checks(session: AnySession, monitor_id: int, since: datetime) -> list[NewestCheck]:
+    """The places of a monitor, in the order of their creation, each with its newest result since
+    ``since``. A place whose vote was reset after the result has none.
     """
-    return newest_of(session, [monitor_id], since)[monitor_id]
+    return newest_checks_of(session, [monitor_id], since)[monitor_id]
 
 
-def newest_of(
+def newest_checks_of(
     session: AnySession, monitor_ids: Sequence[int], since: datetime
 ) -> dict[int, list[NewestCheck]]:
-    """The newest check of each place, as ``newest`` reads it, by monitor id."""
+    """``newest_checks`` of several monitors, by their ids."""
     by_monitor: dict[int, list[NewestCheck]] = {id: [] for id in monitor_ids}
     rows = session.execute(_NEWEST, {"ids": list(monitor_ids), "since": to_ms(since)})
     for monitor_id, *columns in rows:
@@ -116,8 +116,8 @@ class PlaceTimes:
 def averages(
     session: AnySession, monitor_id: int, start_ms: int, count: int, width_ms: int
 ) -> list[tuple[str, int, int]]:
-    """The average response times of good checks, with the name of the place and the number of the
-    bucket.
+    """The average response times of good checks: (name of the place, number of the bucket, ms). The
+    buckets begin at ``start_ms``.
     """
     end_ms = start_ms + count * width_ms
     bucket = ((ResultRow.at - start_ms) // width_ms).label("bucket")
@@ -130,7 +130,7 @@ def averages(
             ResultRow.verdict.in_(GOOD_VERDICTS),
             ResultRow.response_time.is_not(None),
         )
-        # By the name of the column: to PostgreSQL, the expression with other parameters differs.
+        # Grouped by the column's name: to PostgreSQL, the expression with other parameters differs.
         .group_by(ResultRow.location_id, literal_column("bucket"))
     ).all()
     sums: defaultdict[tuple[int, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
@@ -154,8 +154,8 @@ def averages(
     ]
 
 
-def times(session: AnySession, monitor_id: int, since: datetime) -> dict[int, PlaceTimes]:
-    """The response times of a monitor from ``since`` on, by place."""
+def response_times(session: AnySession, monitor_id: int, since: datetime) -> dict[int, PlaceTimes]:
+    """The response times of a monitor since ``since``, by place."""
     rows = session.execute(
         select(
             ResultRow.location_id,

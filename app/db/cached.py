@@ -1,4 +1,4 @@
-"""Caches of values that were read from the database: until their version or their stored values
+"""Caches of values from the database: until their version changes, until their stored values
 change, until the transaction ends, or for some seconds.
 """
 
@@ -35,12 +35,13 @@ def cached_for(seconds: float, name: str, read: Callable[[], T]) -> T:
 
 
 class Cached(Generic[T]):
-    """Values of at most ``max_monitors`` monitors; the least recently used are dropped first. Safe
-    between threads.
+    """A cache of at most ``max_monitors`` values of monitors, which several threads may use; the
+    least recently used are dropped first.
 
     A value is cached until its version changes. The version of a monitor's sums is
-    ``sums_version``, which each write of sums raises. Read the version before the sums: sums that
-    are newer than their version are only read again, but older ones would stay in the cache.
+    ``sums_version``, which each write of sums raises. Callers read the version before the sums:
+    sums that are newer than their version are only read again, but older ones would stay in the
+    cache.
     """
 
     def __init__(self, max_monitors: int) -> None:
@@ -53,8 +54,8 @@ class Cached(Generic[T]):
         what: Hashable,
         fetch: Callable[[Sequence[int]], Mapping[int, T]],
     ) -> dict[int, T]:
-        """The value of each monitor in ``versions``. ``what``: the key among a monitor's values,
-        such as a range of time; ``fetch`` reads those that are not cached.
+        """The value of each monitor in ``versions``. ``what``: which of a monitor's values, such as
+        a range of time. ``fetch`` reads the values that are not cached.
         """
         with self._guard:
             entries = {id: self._cache.get((id, what)) for id in versions}
@@ -100,10 +101,10 @@ def reading(columns: tuple[Column[Any], ...], dialect: Dialect) -> Callable[[Val
 
 
 def of_transaction() -> dict[str, Any]:
-    """A cache for the present transaction, by name; several parts of the store serve one page, and
-    each needs the maintenance windows and the row of the monitor. The next transaction begins with
-    an empty cache, so that it sees the writes of others. A writer gets a new cache at each call,
-    because its transaction may change what it has read.
+    """The cache of the present transaction, by name: several parts of the store serve one page, and
+    each needs the maintenance windows and the row of the monitor. The next transaction gets an
+    empty cache, so that it sees the writes of others. Inside ``writing()`` each call returns a new
+    one, because the transaction may change what it has read.
     """
     if is_writing():
         return {}

@@ -1,9 +1,9 @@
 """The change feed: ascending numbers of changes, each with the monitor that checkers must reload.
 
 Code that changes a monitor calls ``note`` in the same transaction. The rows are written just before
-it commits, under a lock on PostgreSQL, so that numbers become visible in order: a reader that has
-seen number 6 never misses a 5 that commits later. The transaction takes no lock after this one, so
-it cannot cause a deadlock. SQLite has only one writer at a time.
+it commits, under a lock on PostgreSQL, so that numbers become visible in order: otherwise a reader
+of number 6 would miss a 5 that is committed later. The transaction takes no lock after this one, so
+that it cannot cause a deadlock. SQLite has only one writer at a time.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _NEWEST = select(func.max(ChangeRow.__table__.c.id))
 _NOTED = "wakeful.changes"
 _AT_LAST = "wakeful.changes.before_commit"
 MAX_FOLLOWED = 5000  # changes in one read
-# Between two reads of the feed by a checker that cannot be woken. A checker that was woken does not
-# read it sooner again either.
+# The shortest time between two reads of the feed by a checker, also if it was woken.
 LOOK_SECONDS = 0.5
 
 
@@ -37,8 +36,8 @@ def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
 
 
 def before_commit(session: Session | scoped_session[Any], call: Callable[[], object]) -> None:
-    """Call ``call`` just before the transaction commits. At that time, owners of shards that have
-    not read its changes yet can store no more results. Only for a transaction that notes a change.
+    """Call ``call`` just before the transaction commits: from then on, owners of shards that have
+    not read its changes cannot store good results. Only for a transaction that notes a change.
     """
     session.info.setdefault(_AT_LAST, []).append(call)
 

@@ -1,8 +1,8 @@
 """The connections of the database: how they are opened, their time limits, and which are dropped.
 
-A wait for a database that is away, stuck or full ends with an error. The kernel ends a connection
-whose peer sends nothing. But a stopped pooler still acknowledges packets, so each statement has a
-time limit here too.
+A wait for a database that is out of reach, stuck or full ends with an error. The kernel ends a
+connection whose peer sends nothing. A stopped pooler, however, still acknowledges packets, so each
+statement has a time limit here too.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from app.i18n import N_, _
 
 BUSY_TIMEOUT_MS = 10_000
 ANSWER_SECONDS = 15.0  # for a statement on PostgreSQL, unless it sets its own limit
-# The part of an SQLite file that a connection caches: small for processes that write single rows,
-# such as a checker with its three connections; large for all others.
+# How much of an SQLite file each connection caches: little in a process that writes single rows,
+# such as a checker with its three connections; much in all others.
 SMALL_CACHE_KB, CACHE_KB = 4_000, 32_000
 IDLE_MS = 10_000  # after this, PostgreSQL ends an idle transaction, whose locks stop others
-LIMITED = "limited"  # a key in the info of a connection: its limit for all transactions
+LIMITED = "limited"  # in the info of a connection: IDLE_MS applies to all its transactions
 POOL_SECONDS = 5.0  # how long a thread waits for a free connection
 
-# If the file was read-only or its disk failed while a connection was opened, the connection fails
-# for ever, because SQLite never opens the file again.
+# A connection that was opened while the file was read-only or its disk failed does not recover,
+# because SQLite does not open the file again.
 _UNUSABLE_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
 ABSENT = N_(
     "No database exists at %(path)s. Put it back, or create a new one: wakeful db upgrade --new"
@@ -63,8 +63,8 @@ class NotCurrent(Exception):
 
 @contextmanager
 def creating() -> Iterator[None]:
-    """Within it, a missing SQLite database is created. Elsewhere it is not: an empty file would
-    take the place of one that was moved away, and the installation would have two databases.
+    """Create a missing SQLite database in this block. Otherwise none is created: an empty file
+    would take the place of one that was moved, and the installation would have two databases.
     """
     token = _creating.set(True)
     try:
@@ -75,8 +75,8 @@ def creating() -> Iterator[None]:
 
 @contextmanager
 def patience(seconds: float | None) -> Iterator[None]:
-    """Within it, a statement may take this many seconds (None: any time), and so may a wait for
-    SQLite's lock, up to the busy timeout. For this thread only.
+    """In this block and thread, limit the time of a statement to so many ``seconds`` (None: no
+    limit), and the wait for SQLite's lock to these or the busy timeout.
     """
     token = _patience.set(seconds)
     try:
@@ -103,11 +103,11 @@ logging.getLogger("sqlalchemy.engine.Engine").addFilter(_is_no_row)
 
 
 def pool_options(url: str) -> dict[str, Any]:
-    """The options with which the engine of this database is made."""
+    """The options for the engine of this database."""
     if url.partition("?")[0] in ("sqlite://", "sqlite:///:memory:"):
         return _PRIVATE
-    # With the 5 of the pool, one for each thread of the web server that waits for no slot. The last
-    # used connection is used next, because its caches have the statements and pages.
+    # With the 5 of the pool, there is a connection for each thread of the web server that waits for
+    # no slot. The last used one is used next: its caches have the statements and pages.
     options = _PRIVATE | {"pool_timeout": POOL_SECONDS, "max_overflow": 15, "pool_use_lifo": True}
     # A ping before each use finds a connection that broke while nobody used it.
     return options | {"pool_pre_ping": True} if url.startswith("postgresql") else options
@@ -136,7 +136,7 @@ def primary_code(fault: BaseException | None) -> int | None:
 
 
 def prepare_sqlite(engine: Engine, cache_kb: int) -> None:
-    """Turn on WAL, foreign keys, a busy timeout, and transactions that begin explicitly."""
+    """Turn on WAL, foreign keys and a busy timeout, and begin each transaction explicitly."""
     engine.dialect.colspecs = {**engine.dialect.colspecs, **SQLITE_TYPES}
     path = file_of(engine)
     if path is not None:
@@ -206,9 +206,9 @@ def _keep_to_file(engine: Engine, path: str) -> None:
 
     @event.listens_for(engine, "handle_error")
     def _close_idle(context: ExceptionContext) -> None:
-        """Close the connections in the pool; ``_close`` closes the others. All connections of a
-        process share the files that SQLite has open: a new one can write only after all unusable
-        ones are closed.
+        """Close the connections in the pool; ``_close`` closes the others when they are returned.
+        All connections of a process share the files that SQLite has open: a new connection can
+        write only after all unusable ones are closed.
         """
         nonlocal unusable_at
         if _is_unusable(context.original_exception):
@@ -252,7 +252,7 @@ def _write_ahead(cursor: sqlite3.Cursor) -> None:
     """Turn WAL on, if it is off.
 
     If another process does so at the same moment, SQLite fails with "locked" at once, without the
-    busy timeout. Then the first start of two processes on a new file would fail.
+    busy timeout. Without retries, two processes that start on a new file at once would fail.
     """
     patient = Retrying(
         retry=retry_if_exception(lambda fault: primary_code(fault) == sqlite3.SQLITE_BUSY),

@@ -1,4 +1,4 @@
-"""Check that the content of a JSON column, encrypted or not, has the expected shape. Pure."""
+"""Whether the content of a column has the expected shape. The functions are pure."""
 
 from __future__ import annotations
 

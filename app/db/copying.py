@@ -1,6 +1,6 @@
 """Copy the file of an SQLite database. Only its owner may read the copy.
 
-``while_used`` copies page by page, through SQLite, while others write. ``while_locked`` copies the
+``copy_in_use`` copies page by page, through SQLite, while others write. ``copy_locked`` copies the
 files themselves, as fast as the disk can, if the caller keeps all others from writing.
 """
 
@@ -23,19 +23,19 @@ MEGABYTE = 1_000_000
 NO_ROOM = N_("it needs %(needed)s MB, and %(free)s MB are free")
 
 
-def while_used(file: str, copy: Path) -> None:
-    """Copy a database that may be in use. Raises OSError and sqlite3.Error; then it makes none."""
+def copy_in_use(file: str, copy: Path) -> None:
+    """Copy a database that may be in use. Raises OSError and sqlite3.Error, and leaves no copy."""
     with (
         _placed(copy) as unfinished,
         closing(sqlite3.connect(file)) as source,
         closing(sqlite3.connect(unfinished)) as to,
     ):
-        # This halves the time: otherwise each page is synced separately.
+        # Without it, each page is synced separately, which takes twice as long.
         to.execute("PRAGMA synchronous=OFF")
         source.backup(to)
 
 
-def while_locked(file: str, copy: Path) -> None:
+def copy_locked(file: str, copy: Path) -> None:
     """Copy a database whose write lock the caller holds and which the caller has not changed yet.
     Raises OSError and sqlite3.Error; then there is no copy.
 

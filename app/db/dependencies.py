@@ -38,7 +38,7 @@ _AFFECTED = (
 
 
 def _newest(verdicts: Iterable[Verdict]) -> ScalarSelect[Any]:
-    """SQL for the time of a monitor's newest result from ``first`` on with one of the verdicts."""
+    """The SQL of the time of a monitor's newest result since ``first`` with one of the verdicts."""
     query = select(ResultRow.at).where(
         ResultRow.monitor_id == MonitorRow.id,
         ResultRow.at >= bindparam("first"),
@@ -64,7 +64,7 @@ def parents(session: AnySession, ids: Collection[int]) -> dict[int, list[int]]:
 
 
 def parents_of(monitor_id: Any) -> ScalarSelect[Any]:
-    """SQL for the direct parents of a monitor, as a text that ``parents_in`` reads."""
+    """The SQL of the direct parents of a monitor, as a text that ``parents_in`` reads."""
     entry = cast(_EDGES.c.position, String) + ":" + cast(_EDGES.c.parent_id, String)
     chosen = select(func.aggregate_strings(entry, ","))
     return chosen.where(_EDGES.c.monitor_id == monitor_id).scalar_subquery()
@@ -86,8 +86,8 @@ def below(session: AnySession, ids: Collection[int]) -> dict[int, set[int]]:
     return _closure(session, _DOWN, ids)
 
 
-def choose(session: AnySession, monitor_id: int, parent_ids: Sequence[int]) -> None:
-    """Let a monitor depend on these parents only. The caller has checked them."""
+def replace_parents(session: AnySession, monitor_id: int, parent_ids: Sequence[int]) -> None:
+    """Replace the parents of a monitor by these, which the caller has checked."""
     session.execute(delete(_EDGES).where(_EDGES.c.monitor_id == monitor_id))
     rows = [
         {"monitor_id": monitor_id, "parent_id": parent, "position": position}
@@ -98,8 +98,8 @@ def choose(session: AnySession, monitor_id: int, parent_ids: Sequence[int]) -> N
 
 
 def _closure(session: AnySession, statement: Any, ids: Collection[int]) -> dict[int, set[int]]:
-    """The ids that each of ``ids`` leads to, in any number of steps; without ids that lead nowhere.
-    In most installations no monitor depends on another, so this is one statement.
+    """The ids that can be reached from each of ``ids``, by any number of edges. Ids without edges
+    are left out. If no monitor depends on another, as in most installations, this is one statement.
     """
     edges: dict[int, list[int]] = {}
     visited: set[int] = set()
@@ -119,8 +119,8 @@ def _edges(session: AnySession, statement: Any, ids: Iterable[int]) -> Iterator[
         yield from session.execute(statement, {"ids": part})
 
 
-def among(session: AnySession, statement: Any, ids: Iterable[int]) -> Iterator[int]:
-    """The ids among these, which may be many, that a ``statement`` of one column selects."""
+def selected_among(session: AnySession, statement: Any, ids: Iterable[int]) -> Iterator[int]:
+    """The ids among these that a ``statement`` of one column selects. There may be many ids."""
     return (id for (id,) in _edges(session, statement, ids))
 
 
@@ -171,11 +171,13 @@ def _overlap(span: Any, incident: Any) -> bool:
     )
 
 
-def behind(session: AnySession, incidents: Iterable[Any]) -> dict[int, list[AffectedMonitor]]:
-    """The monitors that cannot be reached when these incidents open, by the incident's id: those
-    that have failed, and all others below without a good check since the last failing check of the
-    incident. Those may not have been checked since the outage began. ``incidents``: as for
-    ``affected``.
+def unreachable_at_opening(
+    session: AnySession, incidents: Iterable[Any]
+) -> dict[int, list[AffectedMonitor]]:
+    """The monitors that cannot be reached when these incidents open, by the incident's id: the
+    ``affected`` ones, and all others that are reached through its monitor and have had no good
+    check since its last failing check, because they may not have been checked since the outage
+    began. ``incidents``: as for ``affected``.
     """
     incidents = list(incidents)
     behind_each = affected(session, incidents)

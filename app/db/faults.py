@@ -1,5 +1,5 @@
 """Translate database errors into ``Unavailable``: a sentence, the pause before a retry, and whether
-the write is certainly undone.
+it is certain that nothing was written.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     away = isinstance(fault, exc.OperationalError | exc.InterfaceError)
     if not away and not fault.connection_invalidated and state not in _POSTGRES:
         return None
-    # Without a statement, the commit may have failed, and it may have reached the server.
+    # Without a statement, it was the commit that failed, which may have reached the server.
     unsent = fault.statement is not None
     if (sentence := _POSTGRES.get(state or "")) is None:
         return _NoAnswer(_(AWAY), RETRY_SECONDS, unsent=unsent)
@@ -111,8 +111,8 @@ def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
     return sentence and _(sentence, path=path)
 
 
-def short(fault: BaseException) -> str:
-    """Why the database cannot be used, for the public: without the name or address of a server."""
+def public_sentence(fault: BaseException) -> str:
+    """Why the database cannot be used, without the name or address of a server."""
     cause = unavailable(fault)
     return _(NO_ANSWER) if cause is None or isinstance(cause, _NoAnswer) else str(cause)
 
@@ -129,8 +129,8 @@ def _path_of(fault: BaseException) -> str | None:
 
 
 def sentence_of(fault: Exception) -> str:
-    """The fault of the database, for its operator: with the driver's message if that says more, and
-    with the path if the disk is at fault.
+    """Why the database cannot be used, for its operator: with the driver's message if that says
+    more, and with the path if the disk is at fault.
     """
     cause = unavailable(fault)
     if cause is not None and not isinstance(cause, _NoAnswer):
@@ -148,7 +148,7 @@ def cause_of(fault: Exception) -> str:
 _lasting = cache(partial(Lasting, seconds=LOG_EVERY))
 
 
-def tell(log: logging.Logger, what: str, fault: Exception) -> None:
+def log_fault(log: logging.Logger, what: str, fault: Exception) -> None:
     """Log a fault: one line a minute if the database is the cause, otherwise with its traceback.
     Callers retry each second, and a log that fills the disk would make things worse.
     """
@@ -163,12 +163,12 @@ def tell(log: logging.Logger, what: str, fault: Exception) -> None:
 
 @contextmanager
 def isolated(log: logging.Logger, what: str) -> Iterator[None]:
-    """One of several steps, whose fault is logged and stops no other step. A fault of the database
-    that passes is raised, because the other steps would fail too.
+    """Run one of several tasks, and log its fault, so that it does not stop the others. A fault of
+    the database that passes is raised, because the other tasks would fail too.
     """
     try:
         yield
     except Exception as fault:
         if passes(fault):
             raise
-        tell(log, what, fault)
+        log_fault(log, what, fault)

@@ -1,7 +1,7 @@
-"""Store results as narrow rows, and read them back. Values that repeat from check to check (cause
-codes, places, contexts) are stored once, under a number.
+"""Store results as narrow rows, and read them. Values that repeat from check to check (cause codes,
+places, contexts) are stored once, under a number.
 
-Everything here needs an application context. ``keep`` runs in the recorder's transaction.
+All functions need an application context.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from app.db import db, writing
 from app.db.latest import last_moment
 from app.db.statements import are_among, bulk_insert, insert_new, inserting
 from app.db.tables import CauseCodeRow, MonitorEvidenceRow, PlaceRow, ResultContextRow, ResultRow
-from app.db.types import VERDICT_NUMBERS, VERDICTS, from_ms, numbers, to_ms
+from app.db.types import VERDICT_NUMBERS, VERDICTS, checked_numbers, from_ms, to_ms
 from app.judge.verdict import MIN_COVER_S
 from app.records import DELETED_LOCATION, Result, Timings
 from app.stats.tally import MAX_COVER_MS
 
-# The limit is for targets whose address changes with each check.
+# Reached only if the addresses of targets change with each check.
 MAX_CACHED_CONTEXTS = 20_000
 
 # The context of a result, stored once for all results that share it: address, HTTP version,
@@ -36,7 +36,7 @@ MAX_CACHED_CONTEXTS = 20_000
 Context = tuple[str | None, str | None, tuple[str, ...], tuple[str, ...]]
 
 
-# Columns of results: the key, and all columns without conversion of their values (except text).
+# The key of results, and all columns. Values are not converted, except the text of causes.
 KEY = ("monitor_id", "at", "location_id")
 RAW: Mapping[str, Any] = {
     column.name: column if column.name == "cause" else type_coerce(column, NullType())
@@ -62,12 +62,11 @@ def assign_numbers(results: Sequence[Result]) -> None:
     """Give numbers to the contexts and cause codes of these results that have none yet. ``row_of``
     needs them.
 
-    Call it before the recorder's transaction: if a failed batch rolled a number back, the cache
-    would still have it, and it would later refer to something else.
+    It must be called before the recorder's transaction: if a failed batch rolled a number back, the
+    cache would still have it, and the number would later stand for something else.
     """
     numbers = _numbers()
-    # The cache may be cleared only here, because ``row_of`` needs the numbers that are cached
-    # below.
+    # The cache is cleared only here: ``row_of`` needs the numbers that are cached below.
     if len(numbers.contexts) > MAX_CACHED_CONTEXTS:
         numbers.contexts.clear()
     contexts = {context for context in map(_context, results) if context}
@@ -111,16 +110,16 @@ def place_id(name: str) -> int:
 
 
 def cache_place_id(name: str, id: int) -> None:
-    """Cache this row id of a location, which was just read. Another process may have deleted and
-    created a location with this name; results with the old id would belong to no place.
+    """Cache the row id of a location that was just read. Another process may have deleted the
+    location and created one with the same name: results with the old id would belong to no place.
     """
     _numbers().locations[name] = id
 
 
 def row_of(result: Result, location: int, covers_s: int | None = None) -> dict[str, Any]:
-    """The columns of a result of a monitor. Call ``assign_numbers`` with the result first.
+    """The columns of a monitor's result. ``assign_numbers`` must have been called with it.
 
-    ``covers_s``: the most seconds for which it counts, 0 while paused (``app/stats/cover.py``).
+    ``covers_s``: the most seconds for which it counts (``app/stats/cover.py``).
     """
     numbers = _numbers()
     context = _context(result)
@@ -145,7 +144,7 @@ def row_of(result: Result, location: int, covers_s: int | None = None) -> dict[s
     }
 
 
-def keep(rows: Sequence[Mapping[str, Any]]) -> None:
+def insert_results(rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert results, many at once, in the caller's transaction.
 
     A result with the same monitor, location and millisecond as a stored one is left out.
@@ -153,7 +152,7 @@ def keep(rows: Sequence[Mapping[str, Any]]) -> None:
     bulk_insert(db.session, ResultRow, COLUMNS, [[row.get(c) for c in COLUMNS] for row in rows])
 
 
-def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, int]]:
+def stored_times(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, int]]:
     """The pairs of a monitor and a time (ms) for which a result of this location is stored."""
     if not times:
         return set()
@@ -166,11 +165,12 @@ def stored(times: Collection[tuple[int, int]], location: int) -> set[tuple[int, 
 
 
 def decode(rows: Sequence[Sequence[Any]]) -> list[Result]:
-    """The records of rows of results, with unconverted values in the order of COLUMNS. Makes at
-    most three queries.
+    """The records of rows of results, whose values are not converted and in the order of COLUMNS.
+    Makes at most three queries.
     """
     results = [
-        SimpleNamespace(**dict(zip(COLUMNS, row, strict=True))) for row in numbers(rows, texts=1)
+        SimpleNamespace(**dict(zip(COLUMNS, row, strict=True)))
+        for row in checked_numbers(rows, texts=1)
     ]
     by_id = contexts({result.context_id for result in results})
     codes = _by_id(CauseCodeRow, "code", {result.cause_code_id for result in results})
@@ -210,12 +210,12 @@ def first_since(monitor_id: int, since: Mapping[int, datetime], now: datetime) -
 
 
 def contexts(ids: set[Any]) -> dict[Any, dict[str, Any]]:
-    """The data of the contexts with these numbers; None among them is left out."""
+    """The data of the contexts with these numbers. ``ids`` may contain None."""
     return _by_id(ResultContextRow, "data", ids)
 
 
 def as_recorded(result: Result, location: int) -> Result:
-    """The result with its id, as it would be read back: its time in whole milliseconds."""
+    """The result as it is read from the database: with its id, and its time in whole ms."""
     at = to_ms(result.checked_at)
     id = result_id(result.monitor_id or 0, at, location)
     return replace(result, id=id, checked_at=from_ms(at))
@@ -263,7 +263,7 @@ def _digest(context: Context) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def keep_evidence(column: str, values: Mapping[int, Any]) -> None:
+def store_evidence(column: str, values: Mapping[int, Any]) -> None:
     """Replace a column of ``MonitorEvidenceRow`` for each of these monitors; None removes it."""
     if values:
         insert = inserting(MonitorEvidenceRow)
@@ -285,7 +285,7 @@ def _by_id(table: Any, column: str, ids: set[Any]) -> dict[Any, Any]:
 
 @cache
 def _reading_by_id(table: Any, column: str) -> Any:
-    """Built once, with the table in place of the class: each list of results runs three."""
+    """Built once, with the table in place of the class, because each list of results runs three."""
     columns = table.__table__.c
     return select(columns.id, columns[column]).where(
         columns.id.in_(bindparam("ids", expanding=True))

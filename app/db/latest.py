@@ -1,9 +1,9 @@
-"""The states of monitors: how to lock them, and results that are newer than they are.
+"""Lock the states of monitors, and read the results that are newer than a state.
 
 A good check that changes nothing writes only its result. The state's "last checked" and the
 assignment's ``scheduled_at`` follow within a minute (``app/engine/recorder/steady.py``), so code
-that shows or uses them reads the newest result here, by the key of the results. Needs an
-application context.
+that needs them reads the newest result here, by the key of the results. Needs an application
+context.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _STATES: Any = MonitorStateRow.__table__
 
 
 def newest(column: str, monitor_id: Any, until: Any, place: Any = None) -> ScalarSelect[Any]:
-    """SQL for a column of the newest result of a monitor, in one place or in any. Results after
-    ``until`` (``last_moment``), and of checks on request during a pause, are skipped.
+    """The SQL of a column of a monitor's newest result, of one place or of all. Results after
+    ``until`` (``last_moment``) and those that cover nothing, as in a pause, are skipped.
     """
     query = (
         select(_RESULTS.c[column])
@@ -70,7 +70,7 @@ _LOCK = (
     .with_for_update()
 )
 _LOCK_FREE = _LOCK.with_for_update(skip_locked=True)
-# To be selected with the states of monitors, for ``newer``; needs the parameter ``until``.
+# Columns to select with the states of monitors, for ``newer_check``. Needs the parameter ``until``.
 NEWEST = (
     newest("at", _STATES.c.monitor_id, UNTIL).label("newest_at"),
     newest("response_time", _STATES.c.monitor_id, UNTIL).label("newest_response_time"),
@@ -84,13 +84,14 @@ _IN_PLACE = select(
 
 
 def lock_states(session: AnySession, ids: Collection[int]) -> None:
-    """Lock these monitors and their states until the transaction ends. Call it inside
-    ``writing()``. SQLite has one writer at a time, so there it does nothing.
+    """Lock the states of these monitors until the transaction ends, inside ``writing()``. On
+    SQLite, which has one writer at a time, it does nothing.
 
     On PostgreSQL, a statement that has waited for a lock sees the locked row as it is now, but the
     rows of all other tables as they were before the wait: an incident would open for a monitor that
-    somebody has just paused. So lock first, and read with the next statements. Each change of a
-    monitor locks its state too, so the values stay true until the transaction ends.
+    somebody has just paused. Therefore callers lock first, and read with the next statements. Each
+    change of a monitor locks its state too, so what they read stays true until the transaction
+    ends.
     """
     if session.get_bind().dialect.name != "postgresql":
         return
@@ -99,8 +100,8 @@ def lock_states(session: AnySession, ids: Collection[int]) -> None:
 
 
 def lock_free_states(session: AnySession, ids: Collection[int]) -> Collection[int]:
-    """Lock the states of these monitors that nobody else has locked; returns their ids. Sums of a
-    thousand monitors lock them in turn, for half a minute if the database is far away.
+    """Lock those of these states that nobody else has locked; returns their ids. Summing a thousand
+    monitors locks their states one after another, for half a minute if the database is distant.
     """
     if session.get_bind().dialect.name != "postgresql":
         return ids
@@ -108,17 +109,15 @@ def lock_free_states(session: AnySession, ids: Collection[int]) -> Collection[in
 
 
 def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime, int | None]]:
-    """The time and response time (ms) of the last check of each monitor whose state does not have
-    it yet.
-    """
+    """The time and response time (ms) of the last check of each monitor whose state lacks it."""
     if not ids:
         return {}
     rows = db.session.execute(_OF_MONITORS, {"ids": list(ids), "until": last_moment(now)})
-    return {row.monitor_id: check for row in rows if (check := newer(row))}
+    return {row.monitor_id: check for row in rows if (check := newer_check(row))}
 
 
-def newer(row: Any) -> tuple[datetime, int | None] | None:
-    """The time and response time (ms) of the last check, if the state does not have it yet. ``row``
+def newer_check(row: Any) -> tuple[datetime, int | None] | None:
+    """The time and response time (ms) of the last check; None if the state has it already. ``row``
     has ``checked_at`` and ``NEWEST``.
     """
     if row.newest_at is None:
@@ -139,8 +138,8 @@ def in_place(ids: Sequence[int], place: int, now: datetime) -> dict[int, int]:
 
 
 def response_time() -> ColumnElement[int | None]:
-    """SQL for the last response time of a monitor, to sort by. Needs its state row joined, and the
-    parameter ``until``: the ``last_moment``.
+    """The SQL of a monitor's last response time, to sort by. The statement must join its state, and
+    have the parameter ``until`` (``last_moment``).
     """
     id = _STATES.c.monitor_id
     is_newer = newest("at", id, UNTIL) > type_coerce(_STATES.c.checked_at, BigInteger)
@@ -155,13 +154,13 @@ def later(stored: datetime | None, at: int | None) -> datetime | None:
     return newest_at if stored is None or newest_at > stored else stored
 
 
-# Monitor, last check (ms), response time, its scheduled time (ms), and the generation for which
-# that time is valid.
+# Of a monitor: its id, last check (ms), response time, the scheduled time of that check (ms), and
+# the generation to which it belongs.
 Row = tuple[int, int, int | None, int, int]
 
 
 def save(session: DbSession, place: int, rows: Sequence[Row]) -> None:
-    """Bring states and assignments up to date with the newest results."""
+    """Bring the states, and the assignments of a place, up to date with the newest results."""
     if not rows:
         return
     states = [(id, at, response_time) for id, at, response_time, *_rest in rows]

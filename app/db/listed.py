@@ -1,5 +1,6 @@
-"""Lists of a monitor's results, single and packed ones, the newest first. A page counts the results
-of each hour, then reads those of its hours. Needs an application context.
+"""Lists of a monitor's results, single and packed ones, the newest first. To read a page, the
+results of each hour are counted first, and then only those of its hours are read. Needs an
+application context.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from app.stats.tally import HOUR_MS
 # Columns of tables, not of classes, whose statements take longer.
 _SINGLES: Any = ResultRow.__table__.c
 _HOURS: Any = PackedHourRow.__table__.c
-_EVER = (2**31 - 1) * HOUR_MS  # the last hour that fits in a row
+_EVER = (2**31 - 1) * HOUR_MS  # the end of all hours that fit in a row
 
 
 class _Selection(NamedTuple):
@@ -39,7 +40,7 @@ class _Selection(NamedTuple):
     place: str | None
 
     def singles(self, what: str, hours: Collection[int] | None = None) -> Sequence[Any]:
-        """Rows of single results, see ``_statement``; of these hours alone, if they are given."""
+        """Rows of single results (``_statement``), of these ``hours`` only if they are given."""
         values: dict[str, Any] = {"id": self.monitor_id, "start": self.start, "end": self.end}
         statement = _statement(what, self.place, self.verdict, some=hours is not None)
         if hours is not None:
@@ -53,8 +54,8 @@ class _Selection(NamedTuple):
         return packed.rows([self.monitor_id], self.start, self.end, names, *conditions)
 
 
-# The columns that are selected of single results: all of them, their hours counted, or those that
-# show changes.
+# What a statement selects of single results: all columns, the count of each hour, or the columns
+# that show changes.
 ROWS, COUNTS, CHANGES = "rows", "counts", "changes"
 _CHANGING = "verdict", "cause_code_id"
 
@@ -149,7 +150,9 @@ def _counts(selection: _Selection) -> Counter[int]:
 
 
 def _changes(selection: _Selection) -> Iterator[Row]:
-    """The keys of results whose verdict or cause differs from the previous one in their place."""
+    """The keys of the results whose verdict or cause differs from that of the previous result in
+    their place.
+    """
     singles = selection.singles(CHANGES)
     last_by_place: dict[int, Row] = {}
     for row in merge(map(tuple, singles), selection.packed(*_CHANGING), key=row_key):
@@ -161,14 +164,14 @@ def _changes(selection: _Selection) -> Iterator[Row]:
 
 
 def _rows(selection: _Selection, hours: Collection[int], keys: Collection[Row] | None) -> list[Row]:
-    """The results of these hours, or those of them with these keys, the newest first."""
+    """The results of these hours, or only those with these ``keys``, the newest first."""
     if not hours:
         return []
     first, last = min(hours), max(hours)
     within = selection._replace(
         start=max(selection.start, first * HOUR_MS), end=min(selection.end, (last + 1) * HOUR_MS)
     )
-    some = hours if len(hours) <= last - first else None  # else these times are those hours
+    some = hours if len(hours) <= last - first else None  # None: all hours between the times
     packed_rows = within.packed(*COLUMNS[len(KEY) :], hours=some)
     return [
         row

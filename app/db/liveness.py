@@ -14,18 +14,18 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
 
 from app.db import db, writing
-from app.db.statements import inserting, newest_of
+from app.db.statements import inserting, newest_time_sql
 from app.db.tables import SignOfLifeRow
 from app.rules.clocks import believable
 from app.secret_keys import keys_of, mark_of
 
 CHECKER, WORKER = "checker", "worker"
-WEB = "web"  # one row for all web processes: one of them can take pings
-DEADLINES = "deadlines"  # the role of the watch over deadlines, only for wake-ups
-AGENT = "agent"  # written by the server that gets its results
+WEB = "web"  # one row for all web processes: any of them can take pings
+DEADLINES = "deadlines"  # the role of the watch over deadlines, for wake-ups only
+AGENT = "agent"  # the server that gets the results of the agent writes its row
 PROBE = "probe"  # written to test whether the database accepts writes
-# A checker writes one every 2 s (alone in its place: 5 s), a worker every 15 s. After this time it
-# counts as dead or stuck.
+# A checker writes a sign every 2 s (alone in its place: 5 s), a worker every 15 s. After this time
+# without a sign, a process counts as dead or stuck.
 SILENT_AFTER = {CHECKER: timedelta(seconds=20), WORKER: timedelta(seconds=45)}
 RETENTION = timedelta(days=1)
 
@@ -61,8 +61,8 @@ def write(
     """Store that a process is alive, the time of its last check and, at its end, that it ended.
     ``location``: the place that it checks from. Joins the caller's transaction, if there is one.
 
-    Several web processes write the sign of one agent, each with the checks that it has
-    recorded itself. So an older time, or none, does not replace a newer one.
+    Several web processes write the sign of an agent, each with the last check that it has recorded
+    itself. Therefore an older time, or none, does not replace a newer one.
     """
     fields = {
         "name": name,
@@ -87,15 +87,15 @@ def _upsert(_dialect: str) -> Any:
     )
     latest = bindparam("latest", type_=_AT)
     updates = dict(insert.excluded) | {
-        name: newest_of(_COLUMNS[name], insert.excluded[name], latest)
+        name: newest_time_sql(_COLUMNS[name], insert.excluded[name], latest)
         for name in ("at", "last_check_at")
     }
     return insert.on_conflict_do_update(index_elements=["name"], set_=updates)
 
 
 def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:
-    """The names of a place's checkers whose last sign is at most ``within`` from now. A sign
-    further in the future was written before the clock was set back.
+    """The names of a place's checkers whose last sign is at most ``within`` before or after now. A
+    later sign was written before the clock was set back.
     """
     times = {"since": now - within, "until": now + within}
     return set(db.session.scalars(_ALIVE, {"location": location, **times}))
@@ -112,9 +112,9 @@ def note_end(process: str, now: datetime) -> None:
         session.execute(update(SignOfLifeRow).where(of_process).values(ended_at=now))
 
 
-def with_other_keys(now: datetime) -> list[str]:
-    """The names of running checkers and alert workers that do not have this process's first secret
-    key. Web servers do not say.
+def processes_with_other_keys(now: datetime) -> list[str]:
+    """The names of running checkers and alert workers that lack this process's first secret key.
+    The keys of web servers are not stored.
     """
     first_key = mark_of(keys_of()[0])
     rows = db.session.execute(
@@ -133,8 +133,7 @@ def _lives(role: str, now: datetime) -> ColumnElement[bool]:
 
 def delete_old(now: datetime) -> None:
     """Delete the signs of dead processes."""
-    # Heartbeats from the future go too: a clock that was ahead wrote them, and they would never
-    # expire.
+    # Signs from the future are deleted too: a clock that was ahead wrote them, and they would stay.
     is_recent = SignOfLifeRow.at.between(now - RETENTION, now + RETENTION)
     with writing() as session:
         # The last sign of a web process stays: it shows since when no ping could arrive.
@@ -148,8 +147,8 @@ def newest() -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class RoleSigns:
-    """The signs of life of all checkers, or of all alert workers. ``silent``: no process is alive.
-    ``ever``: there has been a process. ``at``: the time of the newest sign.
+    """The signs of life of all processes of a role. ``ever``: there has been a process. ``silent``:
+    none is alive. ``at``: the time of the newest sign. ``checked_at``: the last check of all roles.
     """
 
     ever: bool
@@ -173,9 +172,9 @@ def _signs_query(role: str) -> Any:
 
 
 def signs_of(role: str, now: datetime) -> RoleSigns:
-    """The signs of the processes of a role. Heartbeats from the future do not count: they were
-    written before the clock was set back. Live processes soon write new ones; a dead process would
-    seem alive until that time comes.
+    """The signs of the processes of a role. Signs from the future do not count: they were written
+    before the clock was set back. Live processes soon write new ones; a dead process would seem
+    alive until that time comes.
     """
     rows = db.session.execute(_signs_query(role), {"soon": believable(now)})
     ever, last, last_living, checked_at = rows.one()

@@ -1,5 +1,5 @@
-"""Locks that belong to no row: advisory locks on PostgreSQL. SQLite has one lock for everything; a
-process that writes one transaction after another pauses, so that others get it.
+"""Locks that belong to no row: on PostgreSQL, advisory locks. SQLite has one lock for everything; a
+process that writes one transaction after another pauses, so that others get the lock.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, scoped_session
 
 RUN_SECONDS = 0.5  # how long a process writes before it may have to pause
-# The share of that time for which it may hold the lock, so that retries of others find it free.
+# A process pauses if it has held the lock for more than this share of that time.
 MAX_HELD = 0.8
 PAUSE_SECONDS = 0.12  # longer than the longest wait of SQLite between two retries
-# How long a pause waits for the other threads to finish. A thread that takes longer waits for
-# another process that has the lock, or writes much at once: a longer pause would not help.
+# How long a pause waits for the other threads to release the lock. A thread that takes longer waits
+# for another process, or writes much at once: then there is no pause.
 MAX_WAIT = 1.0
 
 
@@ -43,8 +43,8 @@ def take_lock(session: Session | scoped_session[Any], lock: Lock) -> None:
 
 
 def share_lock(session: Session | scoped_session[Any], lock: Lock) -> None:
-    """Take this lock in shared mode until this transaction ends. Do not call ``take_lock`` after
-    it: two transactions that share the lock would wait for each other.
+    """Take this lock in shared mode until this transaction ends. ``take_lock`` must not follow: two
+    transactions that share the lock would wait for each other.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock_shared(int(lock))))
@@ -58,8 +58,8 @@ class Pauses:
     busy process, as when thousands of monitors fail at once, the lock is free for some
     milliseconds. Without pauses, others retry for ten seconds and fail: "The database is busy".
 
-    The lock is free in a pause only if no thread of the process holds it. So a pause begins when
-    the last thread has released it, and no thread takes it before the end of the pause.
+    In a pause, no thread of the process may hold the lock. Therefore the pause begins when the last
+    thread has released it, and no thread takes it before the end of the pause.
     """
 
     def __init__(

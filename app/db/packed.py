@@ -27,7 +27,7 @@ from app.db.journal import COLUMNS, KEY, RAW
 from app.db.latest import lock_states
 from app.db.statements import are_among, inserting, pieces
 from app.db.tables import MonitorStateRow, PackedHourRow, ResultRow
-from app.db.types import Unreadable, from_ms, numbers, parsed, to_ms
+from app.db.types import Unreadable, checked_numbers, from_ms, parsed, to_ms
 from app.lasting import Lasting
 from app.records import PHASES
 from app.stats.tally import HOUR_MS
@@ -270,7 +270,7 @@ def _pack_some(ids: Sequence[int], now: int) -> int:
         for id, first, until in session.execute(some, {"now": now}).all():
             start = first // HOUR_MS * HOUR_MS
             span = {"id": id, "start": start, "end": min(until, start + HOURS_AT_ONCE * HOUR_MS)}
-            results += map(tuple, numbers(session.execute(_TAKE, span).all(), texts=1))
+            results += map(tuple, checked_numbers(session.execute(_TAKE, span).all(), texts=1))
         _store(session, results)
     return len(results)
 

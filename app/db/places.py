@@ -1,10 +1,10 @@
 """The places that checks run from, and the reports of their processes. Needs an application
 context.
 
-A checker gives a sign of life every few seconds (``app/engine/shards.py``); the process that gets
-the results of a prober or an agent writes its sign for it (``keep_sign``). Each process
-has a separate row, so that several processes of one place do not wait for each other. The
-signs of a place are computed from them when it is read.
+A checker writes a sign of life every few seconds (``app/engine/shards.py``); the signs of a prober
+or an agent are written by the process that gets its results (``store_sign``). Each process has a
+separate row, so that several processes of one place do not wait for each other. The signs of a
+place are computed from these rows when it is read.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from sqlalchemy import func, or_, select
 from app.db import AnySession, db, liveness, writing
 from app.db.assignments import AT_ONCE
 from app.db.latest import lock_states
-from app.db.statements import inserting, newer, pieces, updating
+from app.db.statements import inserting, newest_time, pieces, updating
 from app.db.tables import AssignmentRow, MonitorRow, PlaceRow, ResultRow, SignOfLifeRow
 from app.records import DEFAULT_PLACE_ID, Carrier, PlaceState, Verdict
 from app.rules.clocks import believable
 from app.rules.text import one_line
 
-# A place is silent when no result came from it for two intervals of its monitors, or for this time
-# if that is longer.
+# A place is silent if no result came from it for two of its shortest intervals, or for this time if
+# that is longer.
 MIN_SILENCE = timedelta(minutes=3)
 SILENT_INTERVALS = 2
 # A process whose sign of life is older does not count among the processes of its place.
 ALIVE = timedelta(seconds=90)
 MAX_VERSION = 32
-# All places but the server's default place. Built once, with the table, because home runs it.
+# All places but the server's default place. Built once, because the home page runs it.
 _PLACE = PlaceRow.__table__
 _OTHERS = (
     select(_PLACE)
@@ -42,16 +42,17 @@ _OTHERS = (
 MAX_COMPARED = 500  # monitors whose causes are compared to find a fault of their place
 
 
-def keep_sign(
+def store_sign(
     location: str, now: datetime, *, process: str, version: str | None = None, **reported: Any
 ) -> None:
-    """Store that ``process`` checks for the place of this name, and its report (``reported``:
-    arguments of ``liveness.write``). Joins the caller's transaction, if there is one.
+    """Store a sign of life of ``process``, which checks for the place of this name, and its report
+    (``reported``: arguments of ``liveness.write``). Joins the caller's transaction, if there is
+    one.
 
     ``process``: a name that is unique among all processes, such as ``agent:oslo`` or
-    ``prober:HOST:PID`` (see ``liveness.process_name``). ``version`` was sent by the process, so
-    it may be any text. ``last_check_at``: when a result of the process was recorded, None if none
-    was since its last report. Without results, the place becomes silent.
+    ``prober:HOST:PID`` (see ``liveness.process_name``). ``version`` may be any text, because the
+    process has sent it. ``last_check_at``: when a result of the process was recorded; None if there
+    was none since its last report. Without results, the place becomes silent.
     """
     first_line = one_line(version or "", MAX_VERSION) or None
     liveness.write(process, now, location=location, version=first_line, **reported)
@@ -83,11 +84,11 @@ def drop_unknown(session: AnySession, place: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlaceSigns:
-    """The signs of life of a place, and its report. ``seen_at``: the last sign of a process that
-    makes its checks. ``alive_at``: the last sign of these, or of the checker that sends the checks
-    of a queue. ``result_at``: when a check from it was last recorded. ``silent_at``: when people
-    were notified of its silence, None after they were notified of its return; ``silent_since``: the
-    last recorded check before that silence.
+    """The signs of life of a place, and the reports of its processes. ``seen_at``: the last sign of
+    a process that makes its checks. ``alive_at``: the last sign of any of its processes, with the
+    checker that sends the checks of a queue. ``result_at``: when its last check was recorded.
+    ``silent_at``: when people were notified of its silence; None again after they were notified of
+    its return. ``silent_since``: when the last check before that silence was recorded.
     """
 
     seen_at: datetime | None = None
@@ -102,9 +103,8 @@ class PlaceSigns:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The monitors that a place has to check. ``interval``: the shortest interval of them.
-    ``since``: the oldest change of one of them: at least one waits for its check since then.
-    ``monitors``: their number.
+    """The monitors that a place has to check. ``interval``: their shortest interval. ``since``: the
+    earliest of their last changes; a check has been due since then. ``monitors``: their number.
     """
 
     interval: timedelta
@@ -128,8 +128,8 @@ def signs_of(rows: Collection[Any], now: datetime) -> dict[int, PlaceSigns]:
 
 
 def _signs(place: Any, rows: Sequence[Any], now: datetime) -> PlaceSigns:
-    """The signs of a place. ``rows``: those of its processes, the newest first. The results of a
-    queue's checker are no signs of its probers.
+    """The signs of a place. ``rows``: the rows of its processes, the newest first. The signs of a
+    queue's checker do not count as signs of its probers.
     """
     of_checks = rows
     if place.carrier == Carrier.QUEUE:
@@ -173,9 +173,9 @@ def work_of(ids: Collection[int]) -> Mapping[int, Work]:
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
-    """A place that brings no results (``silent``), or only unknown ones. ``ever``: whether there
-    has been a sign of its checks.
+class IdlePlace:
+    """A place that brings no results (``silent``), or only unknown ones. ``ever``: whether a
+    process that makes its checks has ever given a sign.
     """
 
     name: str
@@ -184,10 +184,10 @@ class Idle:
     silent: bool
 
 
-def idle(now: datetime) -> list[Idle]:
-    """The places that bring no results, or only unknown ones. Places of checkers without results
-    are left out, because their shards show more (``stores/health``), and so is the server's default
-    place, whose failure its monitors show.
+def idle_places(now: datetime) -> list[IdlePlace]:
+    """The places that bring no results, or only unknown ones. The server's default place is left
+    out, because its monitors show its failure. Other places of checkers are left out if they bring
+    no results, because their shards show more (``stores/health``).
     """
     rows = db.session.execute(_OTHERS).all()
     signs = signs_of(rows, now) if rows else {}
@@ -200,7 +200,7 @@ def idle(now: datetime) -> list[Idle]:
     unable = only_unknown(online) if online else {}
     counts = unable | waiting
     return [
-        Idle(row.name, counts[row.id], signs[row.id].seen_at is not None, row.id in waiting)
+        IdlePlace(row.name, counts[row.id], signs[row.id].seen_at is not None, row.id in waiting)
         for row in rows
         if row.id in counts
     ]
@@ -269,9 +269,9 @@ def states_of(
     watching_since: datetime | None = None,
     work: Mapping[int, Work] | None = None,
 ) -> dict[int, PlaceState]:
-    """The state of each place. ``watching_since``: since when results could be recorded: a server
-    that has just started has no signs of any place. ``work``: their ``work_without_results``, if it
-    was read already.
+    """The state of each place. ``watching_since``: when this process began to watch; silence counts
+    from then at the earliest, because a server that has just started has no signs. ``work``: the
+    ``work_without_results``, if the caller has read it.
     """
     if work is None:
         work = work_without_results(signs, now)
@@ -305,8 +305,8 @@ def _is_fresh(at: datetime | None, now: datetime, within: timedelta) -> bool:
 
 
 def store_signs(now: datetime) -> None:
-    """Store the last signs of each place in its row: the rows of its processes are deleted
-    some time after their end. Several checkers may do it at once.
+    """Store the last signs of each place in its row, because the rows of its processes are deleted
+    some time after their end. Several checkers may do so at once.
     """
     with writing() as session:
         rows = session.scalars(select(PlaceRow)).all()
@@ -315,7 +315,7 @@ def store_signs(now: datetime) -> None:
                 updating(PlaceRow)
                 .where(PlaceRow.id == id)
                 .values(
-                    seen_at=newer(PlaceRow.seen_at, signs.seen_at, now),
-                    result_at=newer(PlaceRow.result_at, signs.result_at, now),
+                    seen_at=newest_time(PlaceRow.seen_at, signs.seen_at, now),
+                    result_at=newest_time(PlaceRow.result_at, signs.result_at, now),
                 )
             )

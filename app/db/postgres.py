@@ -35,8 +35,8 @@ _LIBPQ = {
 
 
 class _Bounded(psycopg.Connection[Any]):
-    """A connection that is closed when the server does not answer a statement in time.
-    ``used_at``: when it answered last (monotonic).
+    """A connection that is closed if the server does not answer a statement in time. ``used_at``:
+    the time of the last answer (monotonic).
     """
 
     used_at = float("-inf")
@@ -110,7 +110,7 @@ class _CircuitBreaker:
 
 
 def prepare(engine: Engine) -> None:
-    """Set time limits for the server, and open its connections here."""
+    """Open the connections of this engine with time limits."""
     breaker = _CircuitBreaker()
     ping = engine.dialect.do_ping
 

@@ -2,8 +2,8 @@
 removed: in batches, while Wakeful runs with all keys. Needs an application context.
 
 A value is replaced only if it was not changed since it was read: a process that changes it uses the
-first key already. A run stores no progress. If it is killed, the next run finds the values that it
-did not replace.
+first key already. A run stores no progress: after a kill, the next run finds the values that are
+not replaced yet.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from app.db.statements import rows_changed
 from app.db.types import Why, cipher_of_database
 
 BATCH = 200  # rows in one transaction: on SQLite, checks wait for its lock
-PASSES = 5  # a process with another first key may write values behind a pass
+PASSES = 5  # a process with another first key may write values during a pass
 
 Value = tuple[Any, Any]  # the row's primary key and the encrypted text
 
 
 @dataclass(slots=True)
 class TableCount:
-    """The numbers of values in one table: ``current`` ones, which the first key decrypts; ``old``
-    ones, which only another key decrypts; and ``lost`` ones, which no key decrypts.
+    """The numbers of values in one table. ``current``: the first key decrypts them; ``old``: only
+    another key does; ``undecryptable``: no key does.
     """
 
     table: str
     current: int = 0
     old: int = 0
-    lost: int = 0
+    undecryptable: int = 0
     reencrypted: int = 0
 
 
@@ -76,7 +76,7 @@ def old_values() -> Iterator[unreadable.UnreadableValue]:
                     yield unreadable.UnreadableValue(table.name, id, column.name, Why.OTHER_KEY)
 
 
-def lost_values() -> Iterator[unreadable.UnreadableValue]:
+def undecryptable_values() -> Iterator[unreadable.UnreadableValue]:
     """The encrypted values that no key decrypts."""
     encrypted = {
         table.name: {column.name for column in columns} for table, columns in unreadable.encrypted()
@@ -106,18 +106,18 @@ def _count_batch(batch: list[Value], counted: TableCount) -> list[Value]:
     old_values = []
     for id, text in batch:
         if not isinstance(text, str):
-            counted.lost += 1
+            counted.undecryptable += 1
         elif cipher_of_database().is_current(text.encode()):
             counted.current += 1
-        elif _again(text) is None:
-            counted.lost += 1
+        elif _reencrypted(text) is None:
+            counted.undecryptable += 1
         else:
             counted.old += 1
             old_values.append((id, text))
     return old_values
 
 
-def _again(text: str) -> str | None:
+def _reencrypted(text: str) -> str | None:
     """The same value, encrypted with the first key; None if no key decrypts it."""
     try:
         return cipher_of_database().rotate(text.encode()).decode()
@@ -135,5 +135,5 @@ def _replace(table: Table, column: Column[Any], values: list[Value]) -> int:
         .values({column.name: bindparam("new", type_=Text)})
     )
     with writing() as session:
-        parameters = ({"of": id, "old": text, "new": _again(text)} for id, text in values)
+        parameters = ({"of": id, "old": text, "new": _reencrypted(text)} for id, text in values)
         return sum(rows_changed(session, statement, each) for each in parameters)

@@ -1,7 +1,8 @@
-"""Bring the database up to date, and check whether it is. All need an application context.
+"""Bring the database up to date, and check whether it is. All functions need an application
+context.
 
-Every process checks at its start, so alembic, which takes a third of a second to import, is only
-imported if tables have to be created or changed.
+Every process checks at its start. Alembic, which takes a third of a second to import, is imported
+only if tables must be created or changed.
 """
 
 from __future__ import annotations
@@ -47,18 +48,19 @@ OLDER = N_(
     "The database is of revision %(present)s, which this version cannot upgrade. Check out commit"
     " %(commit)s of Wakeful, run there: wakeful db upgrade. Then start this version."
 )
-# The commits that upgrade databases of a revision before the oldest, and of one that a later
-# migration took the place of. The first may lead to a revision of the second.
+# The commits that upgrade databases of a revision before the oldest one, and of a revision between
+# the stored migrations, which 0055 replaced. The first commit may lead to a revision of the second.
 BEFORE_OLDEST, BETWEEN = "3b374abe621b", "e38fcfee3e67"
 COPY_BESIDE = N_("The upgrade has left a copy of the database from before it: %(copy)s")
 UNVERSIONED = N_(
     "The database has tables of Wakeful but not their version: its table alembic_version"
     " is missing or empty. Restore a backup."
 )
-LOOKED_SECONDS = 30.0  # a process that starts later than this after its parent looks itself
-_looked = 0, float("-inf")  # the process that looked last, this one or its parent, and when
-COPY = "copy"  # whether to, among the attributes of alembic's configuration
-# If the disk of the instance folder is not mounted, a start cannot tell this from a first one.
+# A process does not scan for unreadable values if its parent did so within this time.
+SCAN_VALID_SECONDS = 30.0
+_scanned = 0, float("-inf")  # the process that scanned last (this one or its parent), and when
+COPY = "copy"  # the attribute of alembic's configuration that says whether to copy the file first
+# Logged, because a first start looks like one without the disk of the instance folder mounted.
 NEW = "No database was found. Creating a new one: %s"
 NO_COPY = N_(
     "The database could not be copied to %(copy)s before its upgrade: %(reason)s. Nothing was"
@@ -68,13 +70,15 @@ NO_COPY = N_(
 
 
 def upgrade(*, new: bool = False, copy: bool = True) -> None:
-    """Run the migrations that are missing. Safe while another process does the same: one waits.
+    """Run the missing migrations. If another process does so at the same time, one of them waits.
 
-    Migrations have no time limit, but a database that does not answer fails before. Raises
+    Migrations have no time limit, but a database that does not answer fails earlier. Raises
     WakefulError for a database of a newer or unknown version. A missing SQLite file is created,
-    unless there was one before: that was moved or lost, and only ``new`` creates another.
+    unless this installation had one at this path: that file was moved or lost, and only ``new``
+    creates another.
 
-    ``copy``: whether an older SQLite file is copied first; WakefulError if it cannot be.
+    ``copy``: whether an older SQLite file is copied first. Raises WakefulError if it cannot be
+    copied.
     """
     may_create = new or str(db.engine.url.database) not in _made_before()
     with suppress(OSError):  # with SECRET_KEY in the environment, nothing else creates the folder
@@ -146,8 +150,8 @@ def refuse_unknown() -> None:
 
 
 def refuse_until_current() -> None:
-    """Until the database is up to date, fail all connections to it as if it were away. A web server
-    that starts before its database would otherwise ask for tables that an upgrade has yet to make.
+    """Until the database is up to date, let all connections to it fail as if it did not answer. A
+    web server may start before an upgrade has made the tables that it reads.
     """
     current = False
 
@@ -166,18 +170,18 @@ def refuse_until_current() -> None:
 
 
 def before_migrating(connection: Connection, *, copy: bool) -> bool:
-    """Refuse a database of a newer version, or without one; ``copy`` an older SQLite file. Returns
-    whether the database is a new one, without tables.
+    """Refuse a database of a newer version, or one with tables but no version; ``copy`` an older
+    SQLite file. Returns whether the database is new, without tables.
 
-    Called under the migrations' lock: of two processes that start at once, the second sees what the
-    first one did, which may be of a newer version.
+    Called with the lock of migrations: of two processes that start at once, the second sees the
+    changes of the first, which may be of a newer version.
     """
     _refuse_unknown(connection)
     revision = _revision(connection)
     if revision is None or revision == newest_revision():
         return revision is None
-    kept = _keep_copy(revision) if copy else None
-    how = "without a copy of it" if kept is None else f"with a copy of it in {kept}"
+    path = _copied(revision) if copy else None
+    how = "without a copy of it" if path is None else f"with a copy of it in {path}"
     log.warning("Upgrading the database from %s to %s, %s.", revision, newest_revision(), how)
     return False
 
@@ -189,14 +193,16 @@ def make_tables(connection: Connection) -> None:
     connection.execute(insert(PlaceRow).values(default))
 
 
-def _keep_copy(revision: str) -> Path | None:
-    """Copy the SQLite file, which belongs to this revision; None for other databases."""
+def _copied(revision: str) -> Path | None:
+    """Copy the SQLite file, which has this revision, and return the path of the copy; None for
+    other databases.
+    """
     file = db.engine.url.database
     if db.engine.dialect.name != "sqlite" or not file:
         return None
     copy = _copy_of(file, revision)
     try:
-        copying.while_locked(file, copy)
+        copying.copy_locked(file, copy)
     except (OSError, sqlite3.Error) as fault:
         reason = getattr(fault, "strerror", None) or fault
         raise WakefulError(_(NO_COPY, copy=copy, reason=reason)) from fault
@@ -204,8 +210,8 @@ def _keep_copy(revision: str) -> Path | None:
 
 
 def check_key() -> None:
-    """Raises SettingError if the database was written with another WAKEFUL_SECRET_KEY, so that this
-    is noticed at the start and not when the first alert cannot be sent.
+    """Raises SettingError if the database was written with another WAKEFUL_SECRET_KEY: otherwise
+    this would be noticed only when the first alert cannot be sent.
     """
     if unreadable.key_is_wrong():
         # The usual reason is a lost or changed key file.
@@ -219,20 +225,20 @@ def check_key() -> None:
 
 
 def read_secrets() -> None:
-    """``check_key``, then log each value of the tables IN_USE that cannot be read. A single broken
-    value must not keep the service from starting.
+    """``check_key``, then log each value of the tables IN_USE that cannot be read. A single
+    unreadable value does not keep the service from starting.
 
-    The parts of ``wakeful serve`` start just after their supervisor has done this. They need not
-    look at ten thousand monitors again, nor log each value once more.
+    The parts of ``wakeful serve`` start just after their supervisor has scanned. They need not read
+    ten thousand monitors again, nor log each value once more.
     """
-    global _looked
+    global _scanned
     check_key()
-    process, at = _looked
-    if process != os.getppid() or time.monotonic() - at > LOOKED_SECONDS:
-        for broken in unreadable.scan(IN_USE):
-            log.error("%s. The rest works. wakeful doctor says what to do.", broken)
+    process, at = _scanned
+    if process != os.getppid() or time.monotonic() - at > SCAN_VALID_SECONDS:
+        for value in unreadable.scan(IN_USE):
+            log.error("%s. The rest works. wakeful doctor says what to do.", value)
         db.session.rollback()
-    _looked = os.getpid(), time.monotonic()
+    _scanned = os.getpid(), time.monotonic()
 
 
 def _refuse_unknown(connection: Connection) -> None:
@@ -249,13 +255,13 @@ def _fault(connection: Connection) -> str | None:
         return UNVERSIONED if _has_tables(connection) else NO_TABLES
     if revision in revisions():
         return OLD
-    sentence = unknown(revision)
+    sentence = unknown_revision(revision)
     if revision > newest_revision() and (copy := _newest_copy()):
         return f"{sentence} {_(COPY_BESIDE, copy=copy)}"
     return sentence
 
 
-def unknown(revision: str) -> str:
+def unknown_revision(revision: str) -> str:
     """Why this version cannot work with a database of a revision that it has no migration for."""
     if revision > newest_revision():
         return _(NEWER, present=revision, wanted=newest_revision())
@@ -264,8 +270,8 @@ def unknown(revision: str) -> str:
 
 
 def _newest_copy() -> Path | None:
-    """The newest copy that ``before_migrating`` has left beside the file and that fits this code or
-    can be upgraded to it.
+    """The newest copy that ``before_migrating`` has left beside the file and that this version can
+    use or upgrade.
     """
     file = db.engine.url.database
     if db.engine.dialect.name != "sqlite" or not file:
@@ -283,8 +289,8 @@ def _has_tables(connection: Connection) -> bool:
 
 
 def _made() -> Path:
-    """The file that lists the SQLite databases of this installation, one a line. It is kept when a
-    database is lost, so that this is not mistaken for a first start.
+    """The file that lists the SQLite databases of this installation, one in each line. If a
+    database is lost, this file shows that it is not a first start.
     """
     return Path(current_app.instance_path) / "databases"
 

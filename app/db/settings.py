@@ -25,7 +25,7 @@ _OF_PAGES = select(_SETTING.name, _SETTING.value).where(
 
 
 def setting(name: str) -> str | None:
-    """The value of a setting, read in a transaction of its own. One that cannot be read counts as
+    """The value of a setting, read in a separate transaction. If it cannot be read, it counts as
     not set.
     """
     value = stored_setting(name)

@@ -54,9 +54,9 @@ def inserting(table: type[Any]) -> Any:
 
 
 def constant(value: StrEnum | int) -> ColumnElement[Any]:
-    """A word or number of the program, written into the SQL. Binding it would take as long as
-    reading a row; and SQLite plans a statement again each time if the value of a parameter decides
-    which partial index it can use.
+    """A constant that is written into the SQL. To bind it as a parameter would take as long as
+    reading a row; and if the value of a parameter decides which partial index can be used, SQLite
+    plans the statement again each time.
     """
     if isinstance(value, StrEnum):
         return literal_column(f"'{value}'", String)
@@ -79,8 +79,8 @@ def updating(table: Any) -> Update:
 
 
 def is_among(column: Any, ids: Collection[int]) -> ColumnElement[bool]:
-    """``column.in_(ids)`` for any number of ids: they are one parameter. Of those PostgreSQL takes
-    65,535 in a statement, and SQLite 32,766.
+    """``column.in_(ids)`` for any number of ids, which are one parameter. A statement may have
+    65,535 parameters on PostgreSQL, and 32,766 on SQLite.
     """
     if db.engine.dialect.name == "postgresql":
         is_equal: ColumnElement[bool] = column == any_(
@@ -95,10 +95,10 @@ def is_among(column: Any, ids: Collection[int]) -> ColumnElement[bool]:
 def are_among(
     columns: Sequence[ColumnElement[int]], keys: Iterable[Sequence[int]]
 ) -> ColumnElement[bool]:
-    """Whether the whole numbers of these columns are one of ``keys``, read by an index.
+    """The condition that these columns of whole numbers are one of ``keys``, read by an index.
 
-    In place of ``tuple_(...).in_(keys)``: the numbers of its VALUES have no type to SQLite, which
-    uses no index then and reads the whole table.
+    With ``tuple_(...).in_(keys)``, the numbers would have no type for SQLite, which would use no
+    index and read the whole table.
     """
     names = [column.name for column in columns]
     listed = values(*(sql_column(name, BigInteger) for name in names), name="keys")
@@ -111,17 +111,17 @@ def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
     db.session.execute(inserting(table).on_conflict_do_nothing(), rows)
 
 
-def keep_newest(
+def delete_all_but_newest(
     session: AnySession, key: Any, whose: ColumnElement[bool], used_at: Any, limit: int
 ) -> None:
-    """Delete all but the ``limit`` last used of the rows for which ``whose`` is true."""
+    """Delete all rows for which ``whose`` is true, except the ``limit`` last used ones."""
     newest = select(key).where(whose).order_by(used_at.desc(), key.desc()).limit(limit)
     newest_keys = session.scalars(newest).all()
     session.execute(delete(key.class_).where(whose, key.not_in(newest_keys)))
 
 
 def pieces(ids: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """The ids in pieces of a size that one statement, or one transaction, may have."""
+    """Divide the ids into pieces of this size, for a statement or a transaction each."""
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
@@ -141,16 +141,18 @@ def count_of(session: AnySession, table: Any, *conditions: ColumnElement[bool]) 
     return session.scalar(query) or 0
 
 
-def newer(column: Any, at: datetime | None, now: datetime) -> ColumnElement[Any]:
-    """The value of a column in an update that keeps the newest of the times that several processes
-    write, in any order: ``at``, or the stored time if that is newer or ``at`` is None. A stored
-    time from the future was written before the clock was set back, and is replaced.
+def newest_time(column: Any, at: datetime | None, now: datetime) -> ColumnElement[Any]:
+    """The new value of a column to which several processes write times in any order, and which has
+    the newest: ``at``, or the stored time if that is newer or ``at`` is None. A stored time from
+    the future was written before the clock was set back, and is replaced.
     """
-    return newest_of(column, literal(at, column.type), believable(now))
+    return newest_time_sql(column, literal(at, column.type), believable(now))
 
 
-def newest_of(column: Any, written: Any, latest: Any) -> ColumnElement[Any]:
-    """``newer`` in SQL. ``written``: the new time; ``latest``: the latest believable one."""
+def newest_time_sql(column: Any, written: Any, latest: Any) -> ColumnElement[Any]:
+    """``newest_time`` for SQL expressions. ``written``: the new time; ``latest``: the latest
+    believable one.
+    """
     return case((or_(column < written, column.is_(None), column > latest), written), else_=column)
 
 
@@ -170,8 +172,8 @@ def bulk_update(
 ) -> None:
     """Set ``columns`` of the rows with these keys. A row of ``rows`` is a key, then the values.
 
-    ``rising``: a column whose value must not become lower. Another transaction, which this waits
-    for on PostgreSQL, may have set a higher one since the caller has read.
+    ``rising``: a column whose value must not become lower. On PostgreSQL this may wait for another
+    transaction, which sets a higher value than the caller has read.
     """
     write = partial(_update, rising=rising)
     _execute(session, write, table, tuple(key), tuple(columns), rows)

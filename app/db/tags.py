@@ -18,7 +18,7 @@ from app.db.statements import pieces
 from app.db.tables import MarkerRow, MonitorRow
 from app.records import LIKELY_CAUSE_WITHIN, MAX_MARKERS_NAMED
 
-# Conditions in one list. SQLite refuses a thousand: with fifty windows by tag, every page failed.
+# The most conditions in one AND or OR: SQLite refuses a thousand.
 SIDE_BY_SIDE = 100
 
 
@@ -39,15 +39,15 @@ def tags_of(text: str) -> tuple[str, ...]:
 
 
 def _lacks(column: Any, tag: str) -> ColumnElement[bool]:
-    """SQL condition: the column does not have the tag. ``replace`` is case-sensitive on every
-    database. SQLite's LIKE is not, and would find other monitors than the rule in Python.
+    """The condition that the column does not have the tag. ``replace`` is case-sensitive on every
+    database; SQLite's LIKE is not, and would find other monitors than the rule in Python.
     """
     condition: ColumnElement[bool] = func.replace(column, f"\n{tag}\n", "") == column
     return condition
 
 
 def tagged(tags: Iterable[str]) -> ColumnElement[bool]:
-    """SQL condition: a monitor has one of these tags."""
+    """The condition that a monitor has one of these tags."""
     lacks = [_lacks(MonitorRow.__table__.c.tags, tag) for tag in tags]
     return or_(false(), *(not_(and_(*part)) for part in pieces(lacks, SIDE_BY_SIDE)))
 
@@ -66,7 +66,7 @@ _BETWEEN = (
 
 
 def concerns(tags: str) -> ColumnElement[bool]:
-    """SQL condition: the marker has no tags, or one of a monitor's ``tags`` (the column)."""
+    """The condition that a marker has no tags, or one of a monitor's ``tags`` (the column)."""
     return or_(MarkerRow.tags == "", *(not_(_lacks(MarkerRow.tags, tag)) for tag in tags_of(tags)))
 
 

@@ -1,21 +1,22 @@
 """Column types: moments, bounded numbers, words, JSON, encrypted text, encrypted JSON.
 
-A damaged value is met here, when a row is read. It never makes a query fail: an
-exception would lose all other rows of the query as well. In its place, readers get:
+A damaged value is met here, when a row is read. It does not make the query fail, because an
+exception would lose all other rows of the query too. In its place, readers get:
 
 - for an encrypted value: ``Unreadable``;
 - for a time, a bounded number or a word: a default that is marked as ``Replaced``;
-- for a verdict: UNKNOWN, and for JSON: an empty value; not marked, but for the fields of a kind;
+- for the fields of a kind (``KindOptions``): an empty object that is marked as ``Replaced``;
+- for a verdict: UNKNOWN, and for other JSON: an empty value, not marked;
 - for text that is not UTF-8: the text with replacement characters, and for text in a column of
-  numbers: None; not marked. Only SQLite stores these. ``AlertDays`` has no check of its own.
+  numbers: None; not marked. Only SQLite stores these. ``AlertDays`` is not checked.
 
-Results are read past these types, for speed: ``numbers`` checks their rows, and ``parsed`` meets a
-packed hour that is damaged; it is left out.
+Results are read past these types, for speed: ``checked_numbers`` checks their rows, and ``parsed``
+meets a packed hour that is damaged; it is left out.
 
 ``unreadable_in`` names the fields of a row that are ``Unreadable`` or ``Replaced``; ``readable``
-makes None of such a value. What a value means is for its reader to check. ``app.db.unreadable``
-finds all damaged values by a type's ``parser``, but text in a column of plain numbers and what is
-in the tables of results and their sums, which are too large.
+makes None of such a value. ``app.db.unreadable`` finds the damaged values by the ``parser`` of each
+type, except text in a column of plain numbers, and values in the tables of results and their sums,
+which are too large.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands in place of a value that cannot be read. Readers of rows get it for an encrypted value
-    alone; for any other, the column's type replaces it with a default.
+    """Stands in place of a value that cannot be read. Readers of rows get it only for an encrypted
+    value: the types of other columns replace it with a default.
     """
 
     why: Why
@@ -98,14 +99,14 @@ def unreadable_in(row: Any, names: Iterable[str]) -> dict[str, Why]:
 
 
 def record_of(record: type[T], row: Any, **others: Any) -> T:
-    """The record of a row: ``others``, and for its other fields the columns of the same names."""
+    """The record of a row: the fields in ``others``, and the columns with the names of the rest."""
     names: Sequence[str] = record.__match_args__  # type: ignore[attr-defined] # of a dataclass
     return record(**others, **{name: getattr(row, name) for name in names if name not in others})
 
 
 def of_fields(record: type[T], fields: Mapping[str, Any]) -> T:
-    """A record without slots, with these fields and the defaults of the others. Not by its
-    constructor, which sets each field of a frozen record by a call: a tenth of a list's time.
+    """A record without slots, with these fields and the defaults of the others. It is made without
+    the constructor, which sets each field of a frozen record by a call: a tenth of a list's time.
     """
     instance = object.__new__(record)
     vars(instance).update(fields)
@@ -113,14 +114,14 @@ def of_fields(record: type[T], fields: Mapping[str, Any]) -> T:
 
 
 def is_same(old: Any, new: Any) -> bool:
-    """Whether storing ``new`` in place of ``old`` changes nothing. A replaced value is the
-    same as no other: otherwise nobody could store the default that is shown in its place.
+    """Whether storing ``new`` in place of ``old`` changes nothing. A replaced value differs from
+    any new one: otherwise nobody could store the default that is shown in its place.
     """
     return isinstance(old, Replaced) == isinstance(new, Replaced) and bool(old == new)
 
 
 def parsed(parse: Callable[..., T], *stored: Any) -> T | Unreadable:
-    """The value that ``parse`` makes of the stored ones; ``Unreadable`` if it raises any error."""
+    """The value that ``parse`` returns for the stored values; ``Unreadable`` if it raises."""
     try:
         return parse(*stored)
     except Exception:
@@ -134,17 +135,17 @@ class Checked(TypeDecorator[Any]):
     cache_ok = True
 
     def parse(self, value: Any) -> Any:
-        """The value that readers get for a stored one, which is not null; ``Unreadable`` if Wakeful
-        did not write it.
+        """The value for readers of a stored value that is not null; ``Unreadable`` if Wakeful
+        cannot have written it.
         """
         raise NotImplementedError
 
     def parser(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        """``parse``, for values as the driver returns them."""
+        """``parse`` for values as the driver returns them."""
         return self.parse
 
     def replace(self, value: Any, fault: Unreadable) -> Any:
-        """The value that readers get in place of one that cannot be read."""
+        """The value for readers in place of one that cannot be read."""
         return fault
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
@@ -172,8 +173,8 @@ class Moment(Checked):
     """An aware datetime in UTC, stored as whole milliseconds: the same in SQLite and PostgreSQL,
     small and sortable.
 
-    A naive datetime is refused: read in the machine's zone, it would be wrong by hours unnoticed. A
-    stored number that is not a time is read as ``OutOfRange``, before or after all others.
+    A naive datetime is refused: it would be stored as a time of the machine's zone, wrong by hours.
+    A stored value that is not a time is read as ``OutOfRange``, before or after all times.
     """
 
     impl = BigInteger
@@ -280,7 +281,7 @@ class Word(Checked):
         return _ReplacedWord(self.instead)
 
 
-# The numbers of verdicts in the database. Never renumber: the rows are kept for years.
+# The numbers of verdicts in the database. They must not change: rows are stored for years.
 VERDICT_NUMBERS = {Verdict.UP: 0, Verdict.DEGRADED: 1, Verdict.DOWN: 2, Verdict.UNKNOWN: 3}
 
 
@@ -309,7 +310,9 @@ class VerdictNumber(Checked):
 
 
 class CheckedJson(Checked):
-    """JSON. ``fits`` tells whether it has the expected shape; any other is read as ``empty()``."""
+    """JSON. ``fits`` returns whether a value has the expected shape; any other is read as
+    ``empty()``.
+    """
 
     impl = JSON
     cache_ok = True
@@ -341,8 +344,8 @@ _OPTIONS = {
 
 
 class KindOptions(CheckedJson):
-    """Fields of a monitor that belong to one kind (``records.KIND_OPTIONS``), by name.
-    ``MonitorRow`` leaves out those with their default value.
+    """The fields of a monitor that belong to its kind (``records.KIND_OPTIONS``), by name. Fields
+    with their default value are left out.
     """
 
     cache_ok = True
@@ -389,9 +392,9 @@ def _number_of(value: Any) -> Any:
 _WHOLE = frozenset({int, bool, NoneType})
 
 
-def numbers(rows: Sequence[Any], *, texts: int = 0) -> Sequence[Any]:
-    """Rows of whole numbers as the driver gives them, with None for a value that is not a number;
-    the last ``texts`` columns are texts. Such values are rare, so whole columns are tested first.
+def checked_numbers(rows: Sequence[Any], *, texts: int = 0) -> Sequence[Any]:
+    """Rows of whole numbers as the driver returns them, with None for a value that is not a number.
+    The last ``texts`` columns are texts. Damage is rare, so whole columns are tested first.
     """
     columns = list(zip(*rows, strict=True))
     end = len(columns) - texts
@@ -424,15 +427,15 @@ SQLITE_TYPES: dict[type[TypeEngine[Any]], type[TypeEngine[Any]]] = {
 
 
 MAX_CACHED = 8192
-SHORT = 1024  # bytes of an encrypted text: some 700 of plain; 16 MB at most are cached
+SHORT = 1024  # bytes of an encrypted text, some 700 of plain text; at most 16 MB are cached
 
 
 class _Cipher:
-    """Encrypts with the first key, decrypts with all.
+    """Encrypts with the first key, and decrypts with all keys.
 
-    Short texts that were decrypted lately are cached: otherwise a list of a hundred monitors that
-    refreshes itself spends a tenth of its time on the same secrets. Somebody who can read this
-    process's memory has the key anyway. Evidence is long, and seldom read twice.
+    Short texts are cached after their decryption: otherwise a list of a hundred monitors that
+    refreshes itself would spend a tenth of its time on the same secrets. Somebody who can read this
+    process's memory has the key anyway. Long texts are evidence, which is seldom read twice.
     """
 
     def __init__(self, fernets: Sequence[Fernet]) -> None:
@@ -467,8 +470,8 @@ _HEAD, _BLOCK, _SIGNATURE = 1 + 8 + 16, 16, 32
 
 
 def _why_not(token: str) -> Why:
-    """Why a token cannot be decrypted: a complete one was signed with another key, or changed; an
-    incomplete one is damaged.
+    """Why a token cannot be decrypted: a token of the right form was encrypted with another key, or
+    was changed; any other is damaged.
     """
     try:
         raw = base64.urlsafe_b64decode(token)
@@ -479,7 +482,7 @@ def _why_not(token: str) -> Why:
 
 
 class Encrypted(Checked):
-    """Text that cannot be read with the database alone. Needs an application context."""
+    """Text that is encrypted with the secret key. Needs an application context."""
 
     cache_ok = True
 

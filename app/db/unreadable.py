@@ -1,6 +1,6 @@
-"""Find the stored values that cannot be read, by table, row and field; and damage of SQLite's file.
+"""Find the stored values that cannot be read, by table, row and field, and damage of SQLite's file.
 
-Readers of such a value get a harmless one instead (see ``app.db.types``). This search runs at the
+Readers get another value in place of such a value (``app.db.types``). This search runs at the
 start, in ``wakeful doctor`` and for ``/readyz``. Needs an application context.
 """
 
@@ -40,11 +40,10 @@ from app.records.resources import BY_TABLE, MONITORS, REPORT_MAILS
 AT_ONCE = 500  # rows in memory at a time
 # Tables that are too large to be scanned.
 UNSCANNED = {row.__tablename__ for row in (ResultRow, PackedHourRow, RollupRow)}
-SAMPLED = 20  # rows of a table that are enough to recognise a wrong key
+SAMPLED = 20  # rows of a table: enough to recognise a wrong key
 
 
-# The nouns for the rows of a table and, if it is not the column's name, for a column. Those of
-# monitors: ``SECRET_FIELDS`` and ``CHECK_FIELDS``.
+# The nouns for the rows of a table, and those for columns whose name is not the noun.
 _NOUNS = {
     **{table: resource.singular for table, resource in BY_TABLE.items()},
     "monitor_states": MONITORS.singular,
@@ -71,7 +70,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class UnreadableValue:
-    """A value that cannot be read. ``name``: by which people know the row, if they do."""
+    """A value that cannot be read. ``id`` and ``name``: of its row; people gave it the name."""
 
     table: str
     id: Any  # of the row
@@ -104,8 +103,8 @@ class UnreadableValue:
 
 
 def scan(only: Iterable[str] = ()) -> Iterator[UnreadableValue]:
-    """Read every column that may contain unreadable values, in all tables or those in ``only``.
-    Results and their sums (UNSCANNED) are left out, because there are too many.
+    """Yield the unreadable values of all tables, or of those in ``only``. Results and their sums
+    (UNSCANNED) are left out, because there are too many.
     """
     for table in db.metadata.sorted_tables:
         if table.name not in UNSCANNED and (not only or table.name in only):
@@ -113,8 +112,8 @@ def scan(only: Iterable[str] = ()) -> Iterator[UnreadableValue]:
 
 
 def key_is_wrong() -> bool:
-    """Whether SECRET_KEY is not the one of this database: in a sample of rows, none was written
-    with it and at least one with another. A single damaged row is no proof of that.
+    """Whether SECRET_KEY is not the key of this database: in a sample of rows, no value was written
+    with it, and at least one with another key. A damaged value proves nothing.
     """
     sampled = [value for table, columns in encrypted() for value in _sample(table, columns)]
     whys = [value.why if isinstance(value, Unreadable) else None for value in sampled]
@@ -129,7 +128,7 @@ def encrypted() -> Iterator[tuple[Table, list[Column[Any]]]]:
 
 
 class _Parsed(TypeDecorator[Any]):
-    """Reads what ``Checked.parser`` of ``type_`` makes of a stored value, not replaced."""
+    """Reads stored values by the ``Checked.parser`` of ``type_``, without ``Checked.replace``."""
 
     impl = LargeBinary
     cache_ok = True
@@ -154,7 +153,7 @@ def _decode_text(value: Any) -> Any:
 
 
 def _parsed(column: Column[Any]) -> ColumnElement[Any] | None:
-    """The column in the form in which it is checked; None if it needs no check."""
+    """The column as it is selected to be checked; None if it needs no check."""
     if isinstance(column.type, Checked):
         return type_coerce(column, _Parsed(column.type))
     if isinstance(column.type, String) and db.engine.dialect.name == "sqlite":

@@ -2,12 +2,11 @@
 changed, alert workers for a message to send. Without wake-ups they would have to poll several times
 a second.
 
-The code that writes such a change calls ``note`` in the same transaction. Once it commits, each
-process of the role is woken: on SQLite by a datagram, on a socket in a folder beside the database;
-on PostgreSQL, whose processes may be on several machines, by NOTIFY. A lost wake-up costs a delay
-and nothing else, because processes also poll every ``POLL_SECONDS``. A process that cannot be woken
-polls more often: its connection was lost, or it connects through a pooler that delivers no
-notifications.
+Code that writes such a change calls ``note`` in the same transaction. When it commits, each process
+of the role is woken: on SQLite by a datagram to its socket in a folder beside the database; on
+PostgreSQL, whose processes may be on several machines, by NOTIFY. A lost wake-up costs only a
+delay, because processes also poll every ``POLL_SECONDS``. A process polls more often while it
+cannot be woken: its connection is lost, or a pooler delivers no notifications.
 """
 
 from __future__ import annotations
@@ -79,8 +78,8 @@ def listening(
     app: Flask, role: str, wake: Callable[[], object], pause: float
 ) -> Iterator[Callable[[], bool]]:
     """Run a thread that calls ``wake`` when the processes of the role are woken, at most once in
-    ``pause`` seconds. Yields a function that says whether this process can be woken now: if not, it
-    must poll. ``wake`` is also called when that changes.
+    ``pause`` seconds. Yields a function that returns whether this process can be woken now; if not,
+    it must poll. ``wake`` is also called when that changes.
     """
     source: _Datagrams | _Notifications | None = None
     with app.app_context(), suppress(OSError):
@@ -153,8 +152,8 @@ def _folder() -> str | None:
 
 @contextmanager
 def _opened(folder: str) -> Iterator[tuple[int, Callable[[str], str]]]:
-    """The folder, and a function for the addresses of sockets in it. These name the folder by its
-    descriptor, because the address of a socket cannot hold a long path.
+    """Open the folder. Yields its descriptor, and a function that returns the address of a socket
+    in it: the address has the descriptor in place of the path, which may be too long.
     """
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -184,9 +183,9 @@ def _send(folder: str, roles: Collection[str]) -> None:
 
 
 class _Notifications:
-    """Notifications of PostgreSQL. ``works``: a probe from another connection has arrived. Behind a
-    pooler that gives each transaction another connection, LISTEN succeeds, but no notification ever
-    arrives.
+    """Notifications of PostgreSQL. ``works``: whether a probe from another connection has arrived.
+    Behind a pooler that gives each transaction another connection, LISTEN succeeds, but no
+    notification arrives.
     """
 
     def __init__(self, app: Flask, role: str) -> None:
@@ -221,7 +220,7 @@ class _Notifications:
     def _connected(self) -> Iterator[Any]:
         """A connection that listens, outside of the pool."""
         with self._app.app_context():
-            # While the server is away, one thread of a process at a time tries to reach it.
+            # The time is short: while the server is away, only one thread at a time may try it.
             with patience(CONNECT_SECONDS):
                 connection = db.engine.raw_connection()
             driver: Any = connection.driver_connection

@@ -28,14 +28,14 @@ _BETWEEN = select(MaintenanceWindowRow.__table__).where(
 _MEMBERS = select(_MEMBER.window_id, _MEMBER.monitor_id).where(
     _MEMBER.window_id.in_(bindparam("windows", expanding=True))
 )
-# A page asks for the windows of several periods: now, the last hours, a day. The first query reads
-# this much more on both sides, so that it serves the others too.
+# A page needs the windows of several times: now, the last hours, a day. The first statement reads
+# those of a longer time, so that it serves the others too.
 _MARGIN_BEFORE, _MARGIN_AFTER = timedelta(days=3), timedelta(minutes=1)
 
 
 def between(start: datetime, end: datetime) -> Sequence[MaintenanceWindow]:
-    """All windows that may have an occurrence between two times. Some have none: the caller
-    computes the occurrences.
+    """All windows that may have an occurrence between two times. The caller computes the
+    occurrences; some windows have none.
     """
     cache = cached.of_transaction()
     if "windows" in cache:
@@ -58,8 +58,8 @@ def with_monitors(session: AnySession, rows: Sequence[Any]) -> list[MaintenanceW
 
 
 def window_of(row: Any, monitors: Iterable[int]) -> MaintenanceWindow:
-    """The record of a row of ``maintenance_windows``. One with fields in ``unreadable`` never
-    applies.
+    """The record of a row of ``maintenance_windows``. A window with ``unreadable`` fields does not
+    apply.
     """
     return record_of(
         MaintenanceWindow,
@@ -78,8 +78,8 @@ def own_window(monitor: Any) -> tuple[datetime | None, datetime | None]:
 
 
 def in_own_window(start: Any, end: Any) -> ColumnElement[bool]:
-    """SQL condition: a monitor's own window overlaps the time from ``start`` to ``end``. See
-    ``own_window``.
+    """The condition that a monitor's own window (``own_window``) overlaps the time from ``start``
+    to ``end``.
     """
     return and_(
         _MONITOR.maintenance_start_at <= end,
@@ -94,7 +94,7 @@ RECORDED_WITHIN = timedelta(minutes=5)
 
 
 class MaintenanceTimes:
-    """The maintenance windows, read once for a batch of results. Those that ended and do not
+    """The maintenance windows, read once for a batch of results. Windows that have ended and do not
     repeat are left out; the others are few.
     """
 

@@ -71,7 +71,7 @@ def write(
     rows = [journal.row_of(result, DEFAULT_PLACE_ID) for result in results]
     for part in pieces(rows, ROWS_AT_ONCE):
         with writing():
-            journal.keep(part)
+            journal.insert_results(part)
     with writing() as session:
         session.get_one(MonitorRow, monitor_id).created_at = now - timedelta(days=days)
         session.add_all(_incident(monitor_id, outage, now) for outage in past.outages)

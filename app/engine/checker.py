@@ -34,7 +34,7 @@ from app.db import (
     wakeups,
     writing,
 )
-from app.db.faults import passes, tell
+from app.db.faults import log_fault, passes
 from app.db.settings import is_notice_set, store_setting
 from app.db.types import record_of
 from app.engine import schedule
@@ -206,7 +206,7 @@ class Checker:
         except OtherCarrier:
             raise
         except Exception as fault:
-            tell(log, "Results of checks could not be stored. Trying again.", fault)
+            log_fault(log, "Results of checks could not be stored. Trying again.", fault)
             self._database_down = passes(fault)
             if not self._database_down:
                 stop.wait(RETRY_SECONDS)
@@ -320,7 +320,7 @@ class Checker:
         at = _now()
         with writing():
             for report in reports:
-                places.keep_sign(
+                places.store_sign(
                     self.settings.location,
                     at,
                     process=report.process,
@@ -416,6 +416,8 @@ class Checker:
                 self._shards.release_all(_now(), self._outcomes.last_check_at)
             except Exception as fault:
                 # The leases expire, and another checker takes the shards.
-                tell(log, "Running checks could not be recorded, or shards not released.", fault)
+                log_fault(
+                    log, "Running checks could not be recorded, or shards not released.", fault
+                )
             finally:
                 db.session.remove()

@@ -68,7 +68,9 @@ class DeadlineWatch:
                     with app.app_context(), patience(STATEMENT_SECONDS):
                         pause = self.look()
                 except Exception as fault:
-                    faults.tell(log, "Deadlines of heartbeats could not be read. Retrying.", fault)
+                    faults.log_fault(
+                        log, "Deadlines of heartbeats could not be read. Retrying.", fault
+                    )
                 self._wake.wait(pause)
                 self._wake.clear()
                 stop.wait(MIN_PAUSE_SECONDS)
@@ -83,7 +85,9 @@ def start_signs_of_web(app: Flask) -> None:
                 with app.app_context(), patience(SIGN_SECONDS):
                     recorder.sign_web(_now())
             except Exception as fault:
-                faults.tell(log, "This web process could not store that it runs. Retrying.", fault)
+                faults.log_fault(
+                    log, "This web process could not store that it runs. Retrying.", fault
+                )
             time.sleep(SIGN_SECONDS)
 
     def start() -> None:

@@ -139,7 +139,7 @@ class Housekeeper:
             with self.app.app_context(), patience(CHORE_SECONDS):
                 chore.do(datetime.now(UTC))
         except Exception as fault:
-            faults.tell(log, "A periodic task failed. Wakeful will retry it.", fault)
+            faults.log_fault(log, "A periodic task failed. Wakeful will retry it.", fault)
 
     # --- the chores
 

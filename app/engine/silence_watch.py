@@ -61,7 +61,7 @@ def watching_silence(app: Flask) -> Iterator[None]:
                 with app.app_context(), patience(LOOK_SECONDS):
                     watch.look(datetime.now(UTC))
             except Exception as fault:
-                faults.tell(log, "Silent places could not be looked for. Trying again.", fault)
+                faults.log_fault(log, "Silent places could not be looked for. Trying again.", fault)
 
     threading.Thread(target=run, name="silence", daemon=True).start()
     try:

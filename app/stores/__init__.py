@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from flask import current_app
 from sqlalchemy.exc import SQLAlchemyError as DatabaseError
 
-from app.db.faults import tell, unavailable
+from app.db.faults import log_fault, unavailable
 from app.stores.base import API_LEVEL, Extent, Store
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ __all__ = [
     "current_mail",
     "current_settings",
     "current_store",
+    "log_fault",
     "store_of_key",
-    "tell",
     "unavailable",
 ]
 

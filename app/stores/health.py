@@ -109,7 +109,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         stuck = cannot_write()
     except SQLAlchemyError as fault:
         db.session.rollback()
-        return Health((faults.short(fault),), readable=False)
+        return Health((faults.public_sentence(fault),), readable=False)
     if not checks:
         # The app object itself, because threads have no current app.
         unreachable, idle_sentences = remote_servers.faults(current_app._get_current_object())  # type: ignore[attr-defined]
@@ -169,19 +169,19 @@ def idle_places(now: datetime, uncovered: Sequence[LeftAlone]) -> list[str]:
     are left out, because the missing checker is the cause.
     """
     names = {place.name for place in uncovered}
-    return [_idle_sentence(place) for place in places.idle(now) if place.name not in names]
+    return [_idle_sentence(place) for place in places.idle_places(now) if place.name not in names]
 
 
 def unable_places(now: datetime) -> list[str]:
     """Sentences about the places that run and can make none of their checks. A monitor that other
     places check too is still up, so nothing else shows this.
     """
-    unable = [place for place in places.idle(now) if not place.silent]
+    unable = [place for place in places.idle_places(now) if not place.silent]
     names = {place.name for place in left_alone(now)} if unable else set()
     return [_idle_sentence(place) for place in unable if place.name not in names]
 
 
-def _idle_sentence(place: places.Idle) -> str:
+def _idle_sentence(place: places.IdlePlace) -> str:
     number, values = place.monitors, {"name": place.name, "num": f"{place.monitors:,}"}
     if not place.silent:  # without the cause, which has addresses: /readyz is public
         return _n(
@@ -353,7 +353,7 @@ def _write() -> str | None:
         with patience(PROBE_SECONDS):
             liveness.write(liveness.process_name(liveness.PROBE), datetime.now(UTC))
     except SQLAlchemyError as fault:
-        return faults.short(fault)
+        return faults.public_sentence(fault)
     return _(faults.FULL) if _is_full() else None
 
 

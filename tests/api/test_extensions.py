@@ -326,7 +326,7 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
     at, hour = datetime.now(UTC).replace(microsecond=0), timedelta(hours=1)
     with app.app_context():
         oslo = journal.place_id("oslo")
-        places.keep_sign("oslo", at - hour, process="checker:oslo:1", checks_per_minute=7)
+        places.store_sign("oslo", at - hour, process="checker:oslo:1", checks_per_minute=7)
     make_monitor(app, places=[1], assignment={"scheduled_at": at})
     for scheduled in (at - timedelta(minutes=5), at - hour):
         make_monitor(app, places=[oslo], assignment={"scheduled_at": scheduled})
@@ -342,7 +342,7 @@ def test_metrics_tell_what_is_late_and_which_place_is_silent(app, client):
     assert float(before['wakeful_place_silent{place="oslo"}']) == 1
     assert float(before['wakeful_place_silent{place="default"}']) == 0, "it was never there"
     with app.app_context():
-        places.keep_sign(
+        places.store_sign(
             "oslo", at, process="checker:oslo:1", checks_per_minute=7, last_check_at=at
         )
         with writing() as session:

@@ -68,7 +68,7 @@ def test_a_place_shows_what_its_processes_report(api, core):
     moment = now()
     with core.app_context():
         for number, offset in ((1, 250), (2, None)):
-            places.keep_sign(
+            places.store_sign(
                 "oslo",
                 moment - timedelta(seconds=number),
                 process=f"prober:host:{number}",
@@ -90,7 +90,7 @@ def test_a_place_is_silent_after_two_intervals_without_a_result(api, core):
     def state(minutes):
         with core.app_context():
             last = now() - timedelta(minutes=minutes)
-            places.keep_sign("oslo", now(), process="agent:oslo", last_check_at=last)
+            places.store_sign("oslo", now(), process="agent:oslo", last_check_at=last)
         return api.get(f"/locations/{id}")["data"]["state"]
 
     make_monitor(core, places=[id], interval=300, updated_at=long_ago)
@@ -103,7 +103,7 @@ def test_a_place_that_has_just_got_its_first_monitor_is_not_silent_yet(api, core
     id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
     with core.app_context():
         last = now() - timedelta(hours=5)
-        places.keep_sign("oslo", now(), process="agent:oslo", last_check_at=last)
+        places.store_sign("oslo", now(), process="agent:oslo", last_check_at=last)
     assert api.get(f"/locations/{id}")["data"]["state"] == "online", "it has nothing to check"
     make_monitor(core, places=[id])
     assert api.get(f"/locations/{id}")["data"]["state"] == "online"
@@ -116,7 +116,7 @@ def test_a_queue_is_seen_when_its_probers_are_and_not_when_its_checker_is(api, c
 
     def reported(process, at, result_at):
         with core.app_context():
-            places.keep_sign("eu", at, process=process, version="1", last_check_at=result_at)
+            places.store_sign("eu", at, process=process, version="1", last_check_at=result_at)
         record = api.get(path)["data"]
         return record["state"], record["last_seen_at"]
 
@@ -169,7 +169,7 @@ def test_the_trouble_of_a_place_ends_when_others_make_its_checks(admin, core, ch
 def test_an_agent_that_lost_its_token_tells_nothing_more(admin, core):
     place = admin.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})
     with core.app_context():
-        places.keep_sign("oslo", now(), process="agent:oslo", version="1", clock_offset_ms=1)
+        places.store_sign("oslo", now(), process="agent:oslo", version="1", clock_offset_ms=1)
     path = f"/locations/{place['id']}"
     assert admin.get(path)["data"]["version"] == "1"
     changed = admin.data("PATCH", path, json={"carrier": "local"})
@@ -181,7 +181,7 @@ def test_what_a_place_was_outlasts_its_processes(api, core):
     id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
     before = now() - timedelta(days=3)
     with core.app_context():
-        places.keep_sign("oslo", before, process="agent:oslo", last_check_at=before)
+        places.store_sign("oslo", before, process="agent:oslo", last_check_at=before)
         places.store_signs(now())
         with writing() as session:
             assert session.get(PlaceRow, id).result_at == before

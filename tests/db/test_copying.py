@@ -53,7 +53,7 @@ def rows_of(copy):
         return database.execute("SELECT count(*) FROM t").fetchone()[0]
 
 
-@pytest.mark.parametrize("way", [copying.while_used, copying.while_locked])
+@pytest.mark.parametrize("way", [copying.copy_in_use, copying.copy_locked])
 def test_a_copy_has_what_is_in_the_write_ahead_log_and_is_its_owners_alone(file, way):
     copy = file.with_name("copy.db")
     file.with_name("copy.db.part").write_text("of a copy that was cut off")
@@ -81,7 +81,7 @@ def test_a_checkpoint_between_file_and_log_loses_nothing(file, monkeypatch):
 
     monkeypatch.setattr(copying, "_clone_or_copy", then_checkpoint)
     with locked(file):
-        copying.while_locked(str(file), copy)
+        copying.copy_locked(str(file), copy)
     assert len(checkpoints) == 2, "after the file and after the log"
     assert rows_of(copy) == ROWS
 
@@ -93,7 +93,7 @@ def test_another_process_that_closes_the_file_does_not_take_the_log_away_from_th
         upgrade.execute("PRAGMA journal_mode=WAL")
         upgrade.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
         upgrade.execute("BEGIN IMMEDIATE")
-        copying.while_locked(str(path), tmp_path / "copy.db")
+        copying.copy_locked(str(path), tmp_path / "copy.db")
         elsewhere(path)
         assert path.with_name("used.db-wal").exists()
         upgrade.execute("INSERT INTO t DEFAULT VALUES")
@@ -101,7 +101,7 @@ def test_another_process_that_closes_the_file_does_not_take_the_log_away_from_th
         assert rows_of(path) == 1
 
 
-@pytest.mark.parametrize("way", [copying.while_used, copying.while_locked])
+@pytest.mark.parametrize("way", [copying.copy_in_use, copying.copy_locked])
 def test_without_a_database_there_is_no_copy(tmp_path, way):
     with pytest.raises((OSError, sqlite3.Error)):
         way(str(tmp_path / "no" / "such.db"), tmp_path / "copy.db")
@@ -118,15 +118,15 @@ def test_room_is_asked_for_before_anything_is_copied(file, monkeypatch, left):
     copy = file.with_name("copy.db")
     with locked(file):
         if left == 0:
-            copying.while_locked(str(file), copy)
+            copying.copy_locked(str(file), copy)
             assert rows_of(copy) == ROWS
             return
         with pytest.raises(OSError, match=r"it needs \d+ MB, and \d+ MB are free"):
-            copying.while_locked(str(file), copy)
+            copying.copy_locked(str(file), copy)
     assert not list(file.parent.glob("copy*"))
 
 
 def test_what_cp_says_is_in_the_error(file):
     file.with_name("copy.db").mkdir()
     with locked(file), pytest.raises(OSError, match="directory"):
-        copying.while_locked(str(file), file.with_name("copy.db"))
+        copying.copy_locked(str(file), file.with_name("copy.db"))

@@ -33,7 +33,7 @@ def test_an_older_time_or_none_does_not_replace_the_time_of_the_last_check(
     """A web process that has just started knows of no check, and one of two is behind the other."""
     with core.app_context():
         liveness.write("agent:oslo", NOW, stored, location="oslo")
-        places.keep_sign("oslo", NOW, process="agent:oslo", version="2", last_check_at=written)
+        places.store_sign("oslo", NOW, process="agent:oslo", version="2", last_check_at=written)
         row = db.session.scalars(select(SignOfLifeRow)).one()
         assert (row.last_check_at, row.version) == (kept, "2")
 
@@ -78,7 +78,7 @@ def test_housekeeping_keeps_the_newest_signs_of_a_place(core, monkeypatch, store
     """Two checkers do it, and what the first one has read is older when it writes."""
     with core.app_context():
         id = journal.place_id("oslo")
-        places.keep_sign("oslo", EARLIER, process="agent:oslo", last_check_at=EARLIER)
+        places.store_sign("oslo", EARLIER, process="agent:oslo", last_check_at=EARLIER)
         before = places.signs_of(db.session.scalars(select(PlaceRow)).all(), NOW)
         monkeypatch.setattr(places, "signs_of", lambda *_arguments: before)
         with writing() as session:

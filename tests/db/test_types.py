@@ -20,8 +20,8 @@ from app.db.types import (
     Unreadable,
     Why,
     Word,
+    checked_numbers,
     is_same,
-    numbers,
     readable,
     unreadable_in,
 )
@@ -98,8 +98,8 @@ def test_a_row_names_its_fields_that_cannot_be_read():
 
 def test_rows_of_results_have_numbers_or_nothing():
     whole = [(7, True, None, "a cause"), (8, False, 120, None)]
-    assert numbers(whole, texts=1) is whole
+    assert checked_numbers(whole, texts=1) is whole
     damaged = [(7, b"\xff", "junk", "a cause"), (8, 1.5, 120, None)]
-    assert numbers(damaged, texts=1) == [(7, None, None, "a cause"), (8, None, 120, None)]
-    assert numbers([(7, "junk")]) == [(7, None)]
-    assert numbers([]) == []
+    assert checked_numbers(damaged, texts=1) == [(7, None, None, "a cause"), (8, None, 120, None)]
+    assert checked_numbers([(7, "junk")]) == [(7, None)]
+    assert checked_numbers([]) == []

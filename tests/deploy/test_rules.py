@@ -30,7 +30,7 @@ def printed(app: Flask, client: FlaskClient) -> dict[str, set[str]]:
     now = datetime.now(UTC)
     make_monitor(app)
     with app.app_context():
-        places.keep_sign(
+        places.store_sign(
             "default", now, process="checker:a:1", checks_per_minute=1, last_check_at=now
         )
         with writing() as session:

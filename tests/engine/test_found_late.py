@@ -264,8 +264,10 @@ def test_a_request_is_written_in_pieces(lab, monkeypatch):
     """Others wait for SQLite's only writer no longer than for one of them."""
     ids = [lab.alone() for _number in range(5)]
     monkeypatch.setattr(late, "CHUNK", 2)
-    pieces, real = [], late.journal.keep
-    monkeypatch.setattr(late.journal, "keep", lambda rows: pieces.append(len(rows)) or real(rows))
+    pieces, real = [], late.journal.insert_results
+    monkeypatch.setattr(
+        late.journal, "insert_results", lambda rows: pieces.append(len(rows)) or real(rows)
+    )
     results = [lab.result("down", SLOT * minute, id) for minute in range(4) for id in ids]
     assert recorder.record_late(results, at(HOUR), location="oslo") == 20
     assert pieces == [8, 8, 4]
@@ -574,7 +576,7 @@ def behind(lab):
     server = lab.alone(name="Server", confirmations=1)
     router = lab.alone(name="Router", confirmations=1)
     with writing() as session:
-        dependencies.choose(session, server, [router])
+        dependencies.replace_parents(session, server, [router])
     return router, server
 
 

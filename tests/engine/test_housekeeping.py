@@ -230,7 +230,7 @@ def test_old_rows_are_deleted(house):
                     "verdict": 0, "maintenance": False, "status_code": 200, "response_time": 1,
                     "dns": None, "connect": 0, "tls": None, "ttfb": 1, "download": 0,
                 }  # fmt: skip
-                journal.keep([row])
+                journal.insert_results([row])
                 ping = {"monitor_id": id, "at": NOW - days * DAY, "kind": "success"}
                 session.add(PingRow(method="GET", **ping))
         session.add(SignOfLifeRow(name="checker:dead:1", at=NOW - 2 * DAY))

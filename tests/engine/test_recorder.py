@@ -265,7 +265,7 @@ def test_a_shard_is_not_taken_while_a_result_of_it_is_being_recorded(engine, mon
     id = engine.monitor()
     claim = engine.claim(id)
     [shard] = [shard for shard in shards.read(1) if shard.number == claim.shard]
-    keep, taken = journal.keep, []
+    keep, taken = journal.insert_results, []
 
     def take_meanwhile(rows):
         def take():
@@ -277,7 +277,7 @@ def test_a_shard_is_not_taken_while_a_result_of_it_is_being_recorded(engine, mon
         thread.join()
         keep(rows)
 
-    monkeypatch.setattr("app.engine.recorder.results.journal.keep", take_meanwhile)
+    monkeypatch.setattr("app.engine.recorder.results.journal.insert_results", take_meanwhile)
     assert engine.scheduled(claim, "up", 0) is not None
     assert taken == [{}]
 
@@ -289,7 +289,7 @@ def test_a_batch_that_fails_leaves_nothing(engine, monkeypatch):
     def broken(*_arguments):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("app.engine.recorder.results.journal.keep", broken)
+    monkeypatch.setattr("app.engine.recorder.results.journal.insert_results", broken)
     with pytest.raises(OSError, match="full"):
         engine.check(id, "down", 0)
     monkeypatch.undo()

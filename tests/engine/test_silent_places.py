@@ -69,7 +69,7 @@ class House:
         recorder.record([(id, make_outcome(verdict, self.now))], self.now, location=name)
 
     def hear(self, name):
-        places.keep_sign(name, self.now, process=f"agent:{name}", last_check_at=self.now)
+        places.store_sign(name, self.now, process=f"agent:{name}", last_check_at=self.now)
 
     def pass_minutes(self, minutes, *heard, every=timedelta(seconds=30)):
         """Look so often, and at the end, while results come from the places ``heard``."""
@@ -363,7 +363,7 @@ def test_a_place_is_shown_as_silent_from_its_message_to_that_of_its_return(house
         events = [event for event, _value in house.messages()]
         assert (shown() == "silent") == (events == [SILENT])
         if events == [SILENT]:
-            places.keep_sign(
+            places.store_sign(
                 "oslo", house.now, process="agent:oslo"
             )  # it lives, and brings nothing
             with writing() as session:

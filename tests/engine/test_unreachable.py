@@ -41,7 +41,7 @@ class Router(Engine):
     def behind(self, *parents, **fields):
         id = self.monitor(**({"confirmations": 1} | fields))
         with writing() as session:
-            dependencies.choose(session, id, parents)
+            dependencies.replace_parents(session, id, parents)
         return id
 
     def open(self, id):
@@ -222,9 +222,9 @@ def test_what_is_behind_many_incidents_takes_no_more_statements_than_behind_one(
         engine.check(switch, "down", 1)
     first, *more = engine.open(engine.router) + engine.open(others[0]) + engine.open(others[1])
     with queries() as of_first:
-        assert ids_in(dependencies.behind(db.session, [first])) == [[engine.child]]
+        assert ids_in(dependencies.unreachable_at_opening(db.session, [first])) == [[engine.child]]
     with queries() as of_all:
-        named = ids_in(dependencies.behind(db.session, [first, *more]))
+        named = ids_in(dependencies.unreachable_at_opening(db.session, [first, *more]))
     assert named == [[engine.child], children[:1], []]
     assert len(of_all) == len(of_first)
 
@@ -303,7 +303,7 @@ def test_a_heartbeat_that_is_missed_waits_for_what_it_is_reached_through(engine)
     engine.start()
     heartbeat = make_heartbeat(engine.core, name="Nightly").id
     with writing() as session:
-        dependencies.choose(session, heartbeat, [engine.router])
+        dependencies.replace_parents(session, heartbeat, [engine.router])
 
     def failing(seconds):
         result = Result(at(seconds), Verdict.DOWN, cause_code=Cause.HEARTBEAT_MISSED, cause="No.")
@@ -378,7 +378,7 @@ def test_no_incident_opens_while_a_parent_is_down_or_failing(engine, arrivals, c
     ids = [engine.monitor(confirmations=number) for number in confirmations]
     with writing() as session:
         for id, parents in ((ids[1], ids[:1]), (ids[2], ids[:1]), (ids[3], ids[1:3])):
-            dependencies.choose(session, id, parents)
+            dependencies.replace_parents(session, id, parents)
     above = dependencies.above(db.session, ids)
     seconds, earlier = 0, set()
     for index, pause, verdict in arrivals:

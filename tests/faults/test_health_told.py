@@ -183,12 +183,12 @@ def test_the_same_cause_is_logged_once_a_minute_and_a_fault_of_ours_with_its_tra
     log = logging.getLogger("app.engine.checker")
     away = sa.exc.TimeoutError("the pool is used up")
     for _ in range(3):
-        faults.tell(log, "It failed.", away)
+        faults.log_fault(log, "It failed.", away)
     assert [record.getMessage() for record in caplog.records] == [f"It failed. {faults.NO_ANSWER}"]
     faults._lasting.cache_clear()  # as a minute later
-    faults.tell(log, "It failed.", away)
+    faults.log_fault(log, "It failed.", away)
     assert len(caplog.records) == 2
-    faults.tell(log, "It failed.", ValueError("of ours"))
+    faults.log_fault(log, "It failed.", ValueError("of ours"))
     assert "ValueError: of ours" in caplog.text
 
 

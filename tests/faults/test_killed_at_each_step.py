@@ -95,7 +95,7 @@ def test_a_kill_between_a_request_to_a_parent_and_its_answer_loses_neither(core,
         ).id  # fmt: skip
         child = make_monitor(core, url=site.url, interval=86_400, confirmations=0).id
         with core.app_context(), writing() as session:
-            dependencies.choose(session, child, [router])
+            dependencies.replace_parents(session, child, [router])
         of_child = sa.select(IncidentRow.started_at).where(IncidentRow.monitor_id == child)
         of_router = sa.select(IncidentRow.id).where(IncidentRow.monitor_id == router)
         asked = sa.select(AssignmentRow.asked_at).where(AssignmentRow.monitor_id == router)

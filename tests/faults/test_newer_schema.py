@@ -187,7 +187,7 @@ def test_without_room_for_the_copy_nothing_is_changed(older, settings, monkeypat
     def full(*_arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(copying, "while_locked", full)
+    monkeypatch.setattr(copying, "copy_locked", full)
     with pytest.raises(WakefulError, match=r"could not be copied to .*No space left on device\. "):
         schema.upgrade()
     db.session.rollback()

@@ -105,7 +105,7 @@ def test_a_silent_agent_is_no_fault_where_no_other_check_was_due(core, checker):
     make_monitor(core, places=[id])
     before = NOW - timedelta(minutes=4)
     checker.look(NOW, 0)
-    places.keep_sign("oslo", before, process="agent:oslo", last_check_at=before)
+    places.store_sign("oslo", before, process="agent:oslo", last_check_at=before)
     with writing() as session:
         session.execute(update(MonitorRow).values(updated_at=before))
     assert health.health(NOW).faults == ()
@@ -126,10 +126,10 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
         checkers.append(Shards("checker:elsewhere:two", "oslo"))
     for owner in checkers:
         owner.look(NOW, 0)
-    places.keep_sign("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
+    places.store_sign("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
     assert health.health(NOW).warnings == ()
     before = NOW - timedelta(minutes=4)
-    places.keep_sign("oslo", before, process=f"{carrier}:oslo", last_check_at=before)
+    places.store_sign("oslo", before, process=f"{carrier}:oslo", last_check_at=before)
     with writing() as session:
         session.execute(update(MonitorRow).values(updated_at=before))
     checker.look(NOW, 0, NOW)  # others are checked
@@ -158,7 +158,7 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
         checkers.append(Shards("checker:elsewhere:two", "oslo"))
     for owner in checkers:
         owner.look(NOW, 0)
-    places.keep_sign("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
+    places.store_sign("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
 
     def last_checks(*verdicts):
         with writing() as session:
@@ -179,7 +179,7 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
     now = datetime.now(UTC)  # the doctor has a clock of its own
     for owner in checkers:
         owner.look(now, 0)
-    places.keep_sign("oslo", now, process=f"{carrier}:oslo", last_check_at=now)
+    places.store_sign("oslo", now, process=f"{carrier}:oslo", last_check_at=now)
     assert sentence in [
         finding.sentence for finding in examine(core, settings) if finding.is_problem
     ]
@@ -194,7 +194,7 @@ def test_a_queue_that_no_prober_has_ever_served_is_not_called_silent(core, check
         id = place.id
     make_monitor(core, places=[1, id], updated_at=before)
     Shards("checker:elsewhere:two", "oslo").look(NOW, 0)
-    places.keep_sign("oslo", NOW, process="checker:elsewhere:two")
+    places.store_sign("oslo", NOW, process="checker:elsewhere:two")
     sentence = "Nobody has checked from the place oslo yet: 1 monitor waits for its checks."
     assert health.health(NOW).warnings == (sentence,)
 

@@ -260,12 +260,12 @@ def test_a_result_that_comes_late_is_read_beside_its_hour_and_packed_into_it(
         )
     packed.pack_old(here, 60)
     with writing():
-        journal.keep(rows)
+        journal.insert_results(rows)
     assert read() == before
     assert packed.pack_old(here, 60) == len(rows)
     assert read() == before
     with writing():
-        journal.keep(rows)  # brought twice
+        journal.insert_results(rows)  # brought twice
     packed.pack_old(here, 60)
     assert read() == before
 

@@ -397,7 +397,7 @@ def add_places(ids: dict[str, int]) -> None:
         ("agent", "sydney", 5_000, -3_250),
     ):
         last_sign = at - timedelta(seconds=ago)
-        places.keep_sign(
+        places.store_sign(
             name, last_sign, process=f"{role}:{name}:1", version="1.0", clock_offset_ms=offset,
             checks_per_minute=None if ago > 60 else 1_240, last_check_at=last_sign,
         )  # fmt: skip
@@ -409,14 +409,14 @@ def add_places(ids: dict[str, int]) -> None:
             response_time=412, ip="203.0.113.7", http_version="2",
         )  # fmt: skip
         journal.assign_numbers([slow])
-        journal.keep([journal.row_of(slow, journal.place_id("oslo"))])
+        journal.insert_results([journal.row_of(slow, journal.place_id("oslo"))])
         for name, ms in (("oslo", 190), ("sydney", 310)):
             times = {at - timedelta(seconds=1800 * step + 25): ms + 40 * (step % 5)
                      for step in range(1, 48)}  # fmt: skip
             earlier = [replace(slow, checked_at=when, response_time=time)
                        for when, time in times.items()]  # fmt: skip
             number = journal.place_id(name)
-            journal.keep([journal.row_of(outcome, number) for outcome in earlier])
+            journal.insert_results([journal.row_of(outcome, number) for outcome in earlier])
         incident = session.get_one(IncidentRow, 2)
         down = {"verdict": "down", "cause_code": "http_status:503", "cause": UNAVAILABLE,
                 "status_code": 503, "response_time": 165, "earlier": False}  # fmt: skip

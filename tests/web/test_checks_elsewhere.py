@@ -70,7 +70,7 @@ def place(app, name, carrier="agent", last_sign=None, label=None):
         token = give_token(row) if carrier == "agent" else None
         session.flush()
         if last_sign is not None:
-            places.keep_sign(name, last_sign, process=f"agent:{name}", last_check_at=last_sign)
+            places.store_sign(name, last_sign, process=f"agent:{name}", last_check_at=last_sign)
         return row.id, token
 
 
@@ -215,8 +215,8 @@ def test_of_a_queue_its_probers_are_heard_and_not_its_checker(app):
     last = now() - 31 * SECOND
     with app.app_context():
         with writing():
-            places.keep_sign("eu", last, process="prober:host:1", last_check_at=last)
-            places.keep_sign("eu", now(), process="checker:host:2", last_check_at=last)
+            places.store_sign("eu", last, process="prober:host:1", last_check_at=last)
+            places.store_sign("eu", now(), process="checker:host:2", last_check_at=last)
         (queue,) = elsewhere.places_of(monitor.id, now())
         assert queue.seen_at == last
         with pytest.raises(Conflict, match="eu was last heard"):
@@ -441,7 +441,7 @@ def test_a_place_whose_check_lasts_is_waited_for_while_it_is_heard(app):
             return list(signs.silent(request.began + seconds))
 
         assert silent(6.9) == []
-        places.keep_sign("oslo", now(), process="agent:oslo")
+        places.store_sign("oslo", now(), process="agent:oslo")
         assert silent(7) == [], "it was heard since it was asked"
         assert silent(13.9) == []
         assert silent(14) == [id], "and was not heard again"

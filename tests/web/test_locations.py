@@ -127,7 +127,7 @@ def test_a_place_in_use_is_not_deleted_and_its_monitors_are_named(app, editor):
 def test_the_list_shows_what_places_report(app, editor):
     make_place(app, label="Oslo")
     with app.app_context():
-        places.keep_sign(
+        places.store_sign(
             "oslo", now(), process="agent:oslo", version="1.4.0", clock_offset_ms=-1250,
             checks_per_minute=1200, last_check_at=now(),
         )  # fmt: skip
@@ -140,7 +140,7 @@ def test_a_silent_place_is_shown_in_the_list_and_on_every_page(app, editor):
     make_place(app)
     with app.app_context():
         ago = now() - timedelta(minutes=10)
-        places.keep_sign("oslo", ago, process="agent:oslo", last_check_at=ago)
+        places.store_sign("oslo", ago, process="agent:oslo", last_check_at=ago)
         store_setting(Notice.PLACES_SILENT, "Oslo, Sydney", now())
     warning = "No results come from Oslo, Sydney. Until they do, monitors are judged without them"
     text = editor.open(PAGE).text
@@ -155,7 +155,7 @@ def test_a_place_that_can_check_nothing_is_a_warning_in_the_list_and_on_home(app
     place = make_place(app, carrier="agent")
     make_monitor(app, locations=["default", "oslo"])
     with app.app_context():
-        places.keep_sign("oslo", now(), process="agent:oslo", last_check_at=now())
+        places.store_sign("oslo", now(), process="agent:oslo", last_check_at=now())
         with writing() as session:
             of_oslo = update(AssignmentRow).where(AssignmentRow.location_id == place.id)
             session.execute(of_oslo.values(verdict=Verdict.UNKNOWN))

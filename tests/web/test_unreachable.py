@@ -18,7 +18,7 @@ def outage(app):
     with app.app_context():
         with writing() as session:
             for id in children:
-                dependencies.choose(session, id, [router])
+                dependencies.replace_parents(session, id, [router])
         for id in (router, *children):
             recorder.record([(id, make_outcome("down", now()))], now())
     return router, children
@@ -44,8 +44,8 @@ def test_the_page_of_a_parent_lists_the_first_that_are_reached_through_it(app):
     behind_child = make_monitor(app, name="Grandchild").id
     with app.app_context(), writing() as session:
         for id in children:
-            dependencies.choose(session, id, [router])
-        dependencies.choose(session, behind_child, [children[0]])
+            dependencies.replace_parents(session, id, [router])
+        dependencies.replace_parents(session, behind_child, [children[0]])
     viewer = Visitor(app).log_in(make_person(app, "viewer").email)
     page = viewer.open(f"/monitors/{router}").page.text
     assert f'<a href="/monitors/{children[0]}">Child 00</a>' in page

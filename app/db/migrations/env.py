@@ -25,8 +25,9 @@ def locked() -> Iterator[sa.Connection]:
                 yield connection
             return
         driver: Any = connection.connection.dbapi_connection
-        # A batch drops the old table for its changed copy; with foreign keys on, that deletes every
-        # row that refers to it. SQLite ignores this pragma inside a transaction, so it comes first.
+        # Alembic's batch replaces a table by a changed copy and drops the old one. With foreign
+        # keys on, that would delete every row that refers to it. SQLite ignores this pragma inside
+        # a transaction, so it comes first.
         driver.execute("PRAGMA foreign_keys=OFF")
         try:
             connection = connection.execution_options(immediate=True)

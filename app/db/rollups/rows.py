@@ -19,7 +19,7 @@ from app.db.tables import (
     UnreachableRow,
 )
 from app.db.tags import tags_of
-from app.db.types import VERDICTS, Moment, from_ms, numbers, to_ms
+from app.db.types import VERDICTS, Moment, checked_numbers, from_ms, to_ms
 from app.db.windows import own_window
 from app.judge.verdict import PastResult
 from app.records import CONFIRMATIONS, PHASES, IncidentSeverity, MaintenanceWindow
@@ -119,7 +119,9 @@ def checks(
     """
     by_monitor: dict[int, list[PastResult]] = {id: [] for id in ids}
     statement = _CHECKS_AND_PHASES if phases else _CHECKS
-    rows = numbers(db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all())
+    rows = checked_numbers(
+        db.session.execute(statement, {"ids": ids, "start": start, "end": end}).all()
+    )
     if not recent:
         names = (*_COLUMNS, *PHASES) if phases else _COLUMNS
         rows = packed.with_packed(rows, packed.rows(ids, start, end, names))

@@ -1,8 +1,8 @@
-"""Every table. Migrations create them; a test holds the two together.
+"""All tables. Migrations bring existing databases to them; a test compares the two.
 
-Times are ``Moment`` (milliseconds). Columns that hold secrets are ``Encrypted``; if one cannot
-be read, it holds ``Unreadable``. ``*_folded`` columns hold the case-folded text that searches and
-orders use, because SQLite's own ``lower`` knows only ASCII.
+Times are ``Moment`` (milliseconds). Secrets are ``Encrypted``; a value that cannot be read becomes
+``Unreadable``. ``*_folded`` columns have the case-folded text for searches and orders, because
+``lower`` of SQLite folds only ASCII.
 """
 
 from app.db.tables.access import *

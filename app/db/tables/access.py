@@ -26,7 +26,7 @@ class PersonRow(Numbered, Model):
     email_folded: Mapped[str] = mapped_column(Folded, unique=True)
     password_hash: Mapped[str] = mapped_column(Text, info=secret("password"))
     name: Mapped[str | None] = mapped_column(Text)
-    # The least role, if it cannot be read
+    # In place of a damaged value: the role with the fewest rights
     role: Mapped[str] = mapped_column(Word(16, Role, Role.VIEWER))
     time_zone: Mapped[str] = mapped_column(Word(64, is_zone, "UTC"), default="UTC")
     theme: Mapped[str] = mapped_column(String(8), default="auto")
@@ -36,7 +36,7 @@ class PersonRow(Numbered, Model):
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_login_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
-    if TYPE_CHECKING:  # whether there is one: set below
+    if TYPE_CHECKING:  # whether the person has one; set below
         second_factor: MappedSQLExpression[bool]
 
 
@@ -52,10 +52,10 @@ class ApiKeyRow(Numbered, Model):
     expires_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
     last_used_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
-    # Null: without an owner, as keys from before there were owners; nothing limits what such a key
-    # may do. So a key that was not handed over is deleted with its owner, not left without one.
+    # Null: no owner, as for keys from before there were owners; no role limits such a key.
+    # Therefore a key that was not handed over is deleted with its owner.
     owner_id: Mapped[int | None] = belongs_to("people", index=True, info={"audit_name": "owner"})
-    # CIDRs, by comma; in place of damaged ones, none that a client is in
+    # CIDRs, separated by commas; in place of a damaged value, a network without clients
     networks: Mapped[str] = mapped_column(
         Word(None, is_networks, "0.0.0.0/32"), default="", server_default=""
     )
@@ -83,7 +83,7 @@ class WallLinkRow(Numbered, Model):
 
 
 class SessionRow(Numbered, Model):
-    """A browser in which a person is logged in. Without its row, a cookie is nothing."""
+    """A browser in which a person is logged in. Its cookie is valid while the row exists."""
 
     __tablename__ = "sessions"
 
@@ -103,8 +103,8 @@ class SessionRow(Numbered, Model):
 
 
 class DeviceRow(Numbered, Model):
-    """A browser in which a person has logged in before: others' wrong passwords do not keep it out.
-    People who share a browser have a row each, with the same digest.
+    """A browser in which a person has logged in before: wrong passwords in other browsers do not
+    lock it out. People who share a browser have a row each, with the same digest.
     """
 
     __tablename__ = "devices"
@@ -143,8 +143,8 @@ class RecoveryRow(Numbered, Model):
 
 
 class EndedTokenRow(Model):
-    """The last token of each agent's place that was replaced or ended, so that an agent which still
-    has it can be named. The place may be deleted.
+    """The last token of each agent's place that was replaced or ended: the log can name the place
+    of an agent that still has it. The place may have been deleted.
     """
 
     __tablename__ = "ended_agent_tokens"
@@ -175,7 +175,8 @@ class PasskeyRow(Numbered, Model):
     credential: Mapped[str] = mapped_column(Text, unique=True)  # its id, in base64url
     public_key: Mapped[str] = mapped_column(Text)  # in base64url
     sign_count: Mapped[int] = mapped_column(BigInteger)
-    # Whether it asked for a PIN or a finger when it was added; then it must each time
+    # Whether it verified the person, by PIN or fingerprint, when it was added; then it must each
+    # time
     verifies: Mapped[bool] = mapped_column()
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_used_at: Mapped[datetime | None] = mapped_column(Moment)
@@ -216,5 +217,5 @@ def _has(table: type[AuthenticatorAppRow | PasskeyRow]) -> ColumnElement[bool]:
     return exists().where(table.person_id == PersonRow.id).correlate_except(table)
 
 
-# Read with each person, so that nobody who decides about access can forget to ask.
+# Read with each person, so that no code that decides about access can omit it.
 PersonRow.second_factor = column_property(or_(_has(AuthenticatorAppRow), _has(PasskeyRow)))

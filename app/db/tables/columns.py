@@ -11,14 +11,13 @@ from app.db import db
 from app.db.contents import is_clock
 from app.db.types import Word
 
-# SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64
-# bits said.
+# On SQLite only INTEGER becomes a rowid alias, which autoincrement needs; on PostgreSQL, INTEGER
+# would have 32 bits.
 Id = BigInteger().with_variant(db.Integer(), "sqlite")
 # A damaged time of day counts as none: an alert in quiet hours is better than no alert.
 Clock = Word(5, is_clock, "")
 NEVER_REUSED = {"sqlite_autoincrement": True}
-# The mark of a column that the audit log does not show: it follows from others, or is Wakeful's
-# own.
+# The mark of a column that the audit log does not show: it follows from others, or Wakeful sets it.
 UNSEEN: dict[str, Any] = {"audit": "unseen"}
 # Byte order in PostgreSQL too: its locale would sort names otherwise than SQLite does.
 Folded = Text().with_variant(Text(collation="C"), "postgresql")
@@ -40,15 +39,15 @@ def secret(name: str) -> dict[str, Any]:
 def partial_index(
     name: str, *columns: str, where: str, postgresql: str = "", unique: bool = False
 ) -> Index:
-    """An index of some rows, so a small one. ``where``: the condition; ``postgresql``: its words
-    there, if they differ. A statement must have the same words, or the index is not used.
+    """A small index of some of the rows. ``where``: the condition; ``postgresql``: the condition
+    for PostgreSQL, if it differs. The index is used only by statements with the same text.
     """
     there = text(postgresql or where)
     return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=there)
 
 
 def belongs_to(table: str, *, fk: str | None = None, **more: Any) -> MappedColumn[Any]:
-    """The id of a row of another table, with which this row is deleted. ``fk``: the name of the
-    constraint if it is not as ``db`` names them.
+    """The id of a row of another table; this row is deleted with it. ``fk``: the name of the
+    constraint, if it is not that of the naming convention.
     """
     return mapped_column(Id, ForeignKey(f"{table}.id", name=fk, ondelete="CASCADE"), **more)

@@ -74,8 +74,9 @@ class ReportMailRow(Numbered, Model):
 
 
 class ReportMailSentRow(Model):
-    """A month whose report was sent. Its key is the lock: the process that inserts the row sends
-    the report, in the same transaction. So it is sent once, even if the clock is set.
+    """A month whose report was sent. The process that inserts the row writes the report's messages
+    in the same transaction. The key is unique, so the report is sent once, even if the clock is
+    set.
     """
 
     __tablename__ = "report_mails_sent"
@@ -105,12 +106,12 @@ class DeliveryRow(Numbered, Model):
     event: Mapped[str] = mapped_column(String(32))
     monitor_id: Mapped[int | None] = belongs_to("monitors", index=True)
     incident_id: Mapped[int | None] = belongs_to("incidents", index=True)
-    # Whom a message of a status page's post goes to; null: it is an alert
+    # Of a message about a status page's post: its subscriber; null for an alert
     subscriber_id: Mapped[int | None] = mapped_column(Id, index=True)
     channel: Mapped[str] = mapped_column(String(16))
     value: Mapped[str | Unreadable] = mapped_column(Encrypted)
-    # The contacts that it is for, and 0 if the monitor's own alerts name the value: ",0,7,".
-    # Null: the monitor's own alone
+    # The contacts that it is for, and 0 if the monitor's own alerts name the value: ",0,7,". Null:
+    # only the monitor's own alerts
     sources: Mapped[str | None] = mapped_column(Word(None, is_ids, ""))
     lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value
     # The facts of the message, as they were when it was written

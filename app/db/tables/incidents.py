@@ -18,11 +18,10 @@ from app.records import IncidentSeverity
 class IncidentRow(Numbered, Model):
     __tablename__ = "incidents"
     __table_args__ = (
-        # The guard behind "at most one open incident per monitor": no race between processes gets
-        # past it.
+        # A monitor has at most one open incident, even if two processes open one at once.
         partial_index("uq_incidents_open", "monitor_id", where="ended_at IS NULL", unique=True),
         Index("ix_incidents_monitor_started", "monitor_id", "started_at"),
-        # Few: each list of monitors asks for the newest of each.
+        # Each list of monitors reads the newest incident found late of each; there are few.
         partial_index("ix_incidents_found_late", "monitor_id", "ended_at",
                       where="found_late = 1", postgresql="found_late"),
         NEVER_REUSED,
@@ -46,15 +45,15 @@ class IncidentRow(Numbered, Model):
         server_default=IncidentSeverity.DOWN.value,
         info=UNSEEN,
     )
-    # When one that was degraded became down; null for any other
+    # When a degraded incident became down; null for any other
     down_since: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     by_hand: Mapped[bool] = mapped_column(default=False, info=UNSEEN)
-    # only results that came late show it: it opened as one that has ended
+    # only late results show it: it had ended when it was stored
     found_late: Mapped[bool] = mapped_column(default=False, server_default=false(), info=UNSEEN)
     # null, "maintenance", "false_alarm"
     classification: Mapped[str | None] = mapped_column(String(16))
-    # "recovered", "silence", "person", "pause"; null while open, of one that ended before 0030, and
-    # of one found late whose end nobody has set
+    # A word of ``records.Ending``. Null while it is open, if it ended before revision 0030, or if
+    # it was found late and no person has set its end
     ending: Mapped[str | None] = mapped_column(String(16), info=UNSEEN)
     # [title, ...] of the places in ``evidence`` that saw it, for lists, which do not read evidence
     seen_by: Mapped[Any | None] = mapped_column(
@@ -75,12 +74,10 @@ class IncidentRow(Numbered, Model):
 
 
 # --- markers
-#
-# Markers.
 
 
 class MarkerRow(Numbered, Model):
-    """``tags`` are stored as a monitor's are: each between line breaks."""
+    """``tags`` are stored like those of a monitor: each between line breaks."""
 
     __tablename__ = "markers"
 

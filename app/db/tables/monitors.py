@@ -81,8 +81,8 @@ class MonitorRow(Numbered, Model):
     name_natural: Mapped[str] = mapped_column(Folded, index=True, server_default="", info=UNSEEN)
     url: Mapped[str] = mapped_column(Text)
     url_folded: Mapped[str] = mapped_column(Folded, index=True)
-    # The true seconds between checks. ``check_every``: these, if somebody chose them beside the
-    # intervals of the base API.
+    # The exact seconds between checks. ``check_every``: the same, if somebody chose a value that is
+    # not among the intervals of the base API.
     interval: Mapped[int] = mapped_column(Bounded(1, A_YEAR, INTERVALS[0]))
     check_every: Mapped[int | None] = mapped_column(info=UNSEEN)
     alert_condition: Mapped[str] = mapped_column(
@@ -118,7 +118,7 @@ class MonitorRow(Numbered, Model):
     confirmations: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True))
     # "\nprod\napi\n": a tag is found with its line breaks
     tags: Mapped[str] = mapped_column(Text, default="")
-    # Loaded where it is read: lists have no use for it
+    # Loaded only when it is read, because lists do not show it
     notes: Mapped[str] = mapped_column(
         Text, default="", server_default="", deferred=True, active_history=True
     )
@@ -128,7 +128,7 @@ class MonitorRow(Numbered, Model):
     quiet_zone: Mapped[str] = mapped_column(
         String(64), default=DEFAULT_QUIET_ZONE, server_default=DEFAULT_QUIET_ZONE
     )
-    # How its places decide together
+    # The rule that makes one verdict of the votes of its places
     location_rule: Mapped[str] = mapped_column(
         Word(8, LocationRule, LocationRule.MAJORITY),
         default=LocationRule.MAJORITY,
@@ -186,13 +186,13 @@ class MonitorStateRow(Model):
     response_time: Mapped[int | None]  # ms
     # The time of the last change of the verdict
     status_since: Mapped[datetime | None] = mapped_column(Moment)
-    # First failing check, until confirmed or cancelled
+    # The first failing check, while a failure is being confirmed
     failing_since: Mapped[datetime | None] = mapped_column(Moment)
     # Failing checks in a row while confirming
     failures: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True), default=0)
-    # First good check, until confirmed
+    # The first good check, while a recovery is being confirmed
     recovering_since: Mapped[datetime | None] = mapped_column(Moment)
-    # From here, CONFIRM_SECONDS count until a check is repeated; null: none is to be repeated
+    # A check is repeated CONFIRM_SECONDS after this time; null: none is to be repeated
     unconfirmed_at: Mapped[datetime | None] = mapped_column(Moment)
     ssl_issued_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
     ssl_expires_at: Mapped[datetime | None] = mapped_column(EnteredMoment)
@@ -202,24 +202,23 @@ class MonitorStateRow(Model):
     domain: Mapped[str | None] = mapped_column(Text, index=True)  # registrable domain of the URL
     # Expiry dates (2027-01-02) that people were notified of, with spaces between them
     alerted_domain_dates: Mapped[str | None] = mapped_column(Text)
-    # Until then, the rollups have all results
+    # The rollups have all results until this time
     rolled_until: Mapped[datetime | None] = mapped_column(Moment)
     # Grows with each change of this monitor's rollups
     sums_version: Mapped[int] = mapped_column(default=0, server_default="0")
-    # The last pause, in which late results count for nothing. Null: none is stored
+    # The last pause, in which late results do not count. Null: none is stored
     paused_at: Mapped[datetime | None] = mapped_column(Moment)
     resumed_at: Mapped[datetime | None] = mapped_column(Moment)
-    # When its interval, time limit, confirmations, rule, places or URL were last changed: late
-    # results of before are not judged by the present ones. Null: since its creation
+    # When its interval, time limit, confirmations, rule, places or URL last changed: earlier late
+    # results are not judged by the present values. Null: not since its creation
     judged_since: Mapped[datetime | None] = mapped_column(Moment)
-    # When a field that its checks need was last changed: an agent's results of earlier checks are
-    # dropped. Null: since its creation
+    # When a field that its checks need last changed: an agent's results of earlier checks are
+    # dropped. Null: not since its creation
     spec_since: Mapped[datetime | None] = mapped_column(Moment)
-    # The monitor because of whose failure this one is unreachable. An open row of UnreachableRow
-    # says since when
+    # The id of the failing parent because of which it is unreachable. The open row of
+    # UnreachableRow has the time since when
     behind_id: Mapped[int | None] = mapped_column(BigInteger)
-    # While a failure is being confirmed: when the monitors that it is reached through were asked
-    # for a check
+    # When its parents were asked for a check, while a failure is being confirmed
     parents_asked_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
@@ -258,16 +257,16 @@ class MonitorEvidenceRow(Model):
     monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True)
     last_good: Mapped[Any | None] = mapped_column(EncryptedJson(is_check))
     failing: Mapped[Any | None] = mapped_column(EncryptedJson(is_checks))
-    # The values that assertions saw in the last check that each place was asked for; results have
-    # no column for them
+    # The values that the assertions found in the last check on request of each place, because
+    # results have no column for them
     asked: Mapped[Any | None] = mapped_column(EncryptedJson(is_asked))
 
 
 class PlaceRow(Numbered, Model):
     """A place that checks run from. Row 1 always exists; a checker creates the row of its place.
 
-    The reports of its processes are in their signs of life. The times here are from processes whose
-    signs are deleted (``app/db/places.py``).
+    The reports of its processes are in their signs of life. The times here are those of processes
+    whose signs are deleted (``app/db/places.py``).
     """
 
     __tablename__ = "locations"
@@ -278,12 +277,12 @@ class PlaceRow(Numbered, Model):
         Word(16, Carrier, Carrier.LOCAL), default=Carrier.LOCAL, server_default=Carrier.LOCAL.value
     )
     created_at: Mapped[datetime] = mapped_column(Moment, server_default="0")
-    # When a process of it was last known to be alive, and when a check from it was last recorded
+    # The last sign of life of its processes, and when a check from it was last recorded
     seen_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     result_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
-    # When people were notified that it is silent; null: not notified, or of its return too
+    # When people were notified of its silence; null: not notified, or notified of its return since
     silent_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
-    # The last result before that silence
+    # When the last result before that silence was recorded
     silent_since: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # SHA-256 of an agent's token: it has 192 random bits
     token_digest: Mapped[str | None] = mapped_column(
@@ -294,11 +293,12 @@ class PlaceRow(Numbered, Model):
 
 
 class AssignmentRow(Model):
-    """A monitor that is checked from a place, and what the schedule needs of it after a restart.
+    """A monitor that is checked from a place, and the state that the schedule needs after a
+    restart.
 
-    ``generation`` rises with each recorded check and with each change that makes running checks
-    worthless: only a check that was started at the present generation is recorded. So no scheduled
-    check is recorded twice.
+    ``generation`` rises with each recorded check, and with each change that invalidates running
+    checks. Only a check that was started at the present generation is recorded, so that no
+    scheduled check is recorded twice.
     """
 
     __tablename__ = "assignments"
@@ -309,11 +309,11 @@ class AssignmentRow(Model):
     # The scheduled time of the last check; null: a check is due at once
     scheduled_at: Mapped[datetime | None] = mapped_column("slot", Moment)
     checked_at: Mapped[datetime | None] = mapped_column(Moment)
-    # The newest verdict of this place: its vote
+    # The verdict of the newest check here: the vote of the place
     verdict: Mapped[Verdict | None] = mapped_column(VerdictNumber)
     # When somebody last asked for a check here ("check now")
     asked_at: Mapped[datetime | None] = mapped_column(Moment)
-    # Whether the last check here failed because of this place's own network
+    # Whether the last check here failed because of the place's network
     blind: Mapped[bool] = mapped_column(default=False)
     # Failing checks in a row here
     failures: Mapped[int] = mapped_column(
@@ -349,12 +349,10 @@ class ChangeRow(Numbered, Model):
 
 
 # --- domains
-#
-# Registrable domains.
 
 
 class DomainRow(Model):
-    """A registrable domain's expiry, asked at most once a day however many monitors share it."""
+    """The expiry of a registrable domain, which several monitors may share."""
 
     __tablename__ = "domains"
 
@@ -378,7 +376,7 @@ class MaintenanceWindowRow(Numbered, Model):
         default=DEFAULT_WINDOW_ZONE,
         server_default=DEFAULT_WINDOW_ZONE,
     )
-    # Tags in the form of a monitor's: "\nprod\napi\n". The window is for the monitors that have
+    # Tags like those of a monitor: "\nprod\napi\n". The window applies to the monitors that have
     # one of them now.
     tags: Mapped[str] = mapped_column(Text, default="", server_default="")
     public: Mapped[bool] = mapped_column(default=False, server_default=false())

@@ -16,8 +16,8 @@ from app.records import MAX_HEARTBEAT_SLUG, PingKind, Verdict
 
 
 class CauseCodeRow(Model):
-    """Cause codes as small numbers, so that a result row stays narrow (``http_status:503`` has a
-    row of its own).
+    """A cause code, such as ``http_status:503``, with a small number, so that result rows are
+    narrow.
     """
 
     __tablename__ = "cause_codes"
@@ -27,8 +27,8 @@ class CauseCodeRow(Model):
 
 
 class ResultContextRow(Model):
-    """The values that stay the same check after check (address, HTTP version, redirects, warnings),
-    stored once for many results.
+    """Values that usually stay the same from check to check (address, HTTP version, redirects,
+    warnings), stored once for many results.
     """
 
     __tablename__ = "result_contexts"
@@ -39,11 +39,11 @@ class ResultContextRow(Model):
 
 
 class ResultRow(Model):
-    """One check. Keyed by monitor and time without a row id: 90 days of one monitor lie together
-    and read in one go.
+    """One check. The table has no row id and is ordered by its key, so that the results of a
+    monitor lie together.
 
-    Hundreds of millions of rows: nothing is stored twice, times are milliseconds, and ``cause`` is
-    only there when the check was not up.
+    There may be hundreds of millions of rows: repeated values are stored once, times are
+    milliseconds, and ``cause`` is null if the check was up.
     """
 
     __tablename__ = "results"
@@ -55,8 +55,8 @@ class ResultRow(Model):
     location_id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
     verdict: Mapped[Verdict] = mapped_column(VerdictNumber)
     maintenance: Mapped[bool]
-    # For how many seconds the result counts at most (app/stats/cover.py); 0: it does not count,
-    # because the monitor was paused. Null: of an older version; the present interval decides.
+    # For how many seconds the result counts at most (app/stats/cover.py). 0: not at all, as in a
+    # pause. Null: as the present interval says (of an older version)
     covers_s: Mapped[int | None]
     status_code: Mapped[int | None] = mapped_column(SmallInteger)
     response_time: Mapped[int | None]
@@ -85,11 +85,9 @@ class PackedHourRow(Model):
 
 
 class RollupRow(Model):
-    """Results of one hour (``period`` 3600) or one UTC day (86400), summed; see
-    ``app/db/rollups``.
-
-    Seconds of the period by what they counted as; ``histogram`` counts response times in fixed
-    buckets.
+    """The sums of the results of one hour (``period`` 3600) or one UTC day (86400); see
+    ``app/db/rollups``. ``histogram`` counts response times in fixed buckets
+    (``app/stats/tally.py``).
     """
 
     __tablename__ = "rollups"
@@ -104,7 +102,7 @@ class RollupRow(Model):
     down_s: Mapped[int]
     unknown_s: Mapped[int]
     maintenance_s: Mapped[int]
-    # Part of up_s. Hours summed before revision 0015 have none.
+    # Part of up_s; 0 in hours that were summed before revision 0015
     degraded_s: Mapped[int] = mapped_column(default=0, server_default="0")
     response_count: Mapped[int]
     response_sum: Mapped[int] = mapped_column(BigInteger)  # ms

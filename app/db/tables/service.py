@@ -26,7 +26,7 @@ class CounterRow(Model):
 
 
 class SentFormRow(Model):
-    """A form that somebody sent, so that the same one is not carried out twice at once."""
+    """A form that somebody sent, stored so that it is not carried out twice."""
 
     __tablename__ = "sent_forms"
 
@@ -61,12 +61,12 @@ class CountedFailuresRow(Model):
 
 
 class DashboardHostRow(Model):
-    """A host name at which this person was logged in."""
+    """A host name of the dashboard, at which this person was logged in."""
 
     __tablename__ = "used_hosts"
 
     host: Mapped[str] = mapped_column(String(255), primary_key=True)
-    # No foreign key: the host stays the dashboard's when the person is gone.
+    # Not a foreign key: the row stays when the person is deleted.
     person_id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
     used_at: Mapped[datetime] = mapped_column(Moment)
 
@@ -84,7 +84,7 @@ class SettingRow(Model):
 
 
 class SignOfLifeRow(Model):
-    """When a process last wrote that it is alive, and what it did last. ``/readyz`` and the list of
+    """When a process last wrote that it is alive, and its report. ``/readyz`` and the list of
     places read it.
     """
 
@@ -95,9 +95,10 @@ class SignOfLifeRow(Model):
     location: Mapped[str | None] = mapped_column(String(64))  # where a checker checks from
     at: Mapped[datetime] = mapped_column(Moment)
     last_check_at: Mapped[datetime | None] = mapped_column(Moment)
-    ended_at: Mapped[datetime | None] = mapped_column(Moment)  # where it was seen to end
+    # Null: it runs, or nobody noticed its end
+    ended_at: Mapped[datetime | None] = mapped_column(Moment)
     version: Mapped[str | None] = mapped_column(String(32))
-    # How far its clock is ahead of the server's, if it has one of its own
+    # By how much its clock is ahead of the server's, if it is on another machine
     clock_offset_ms: Mapped[int | None] = mapped_column(BigInteger)
     checks_per_minute: Mapped[int | None]
     # The names of the secret keys that it has (app/secret_keys.py), separated by commas
@@ -105,8 +106,8 @@ class SignOfLifeRow(Model):
 
 
 class AuditRow(Numbered, Model):
-    """One line: who did what to what, and what it changed. It refers to nothing: what it names may
-    be deleted, and the line stays.
+    """A line of the audit log: who did what to which object, and what changed. It has no foreign
+    keys: the line stays when the person or the object is deleted.
     """
 
     __tablename__ = "audit"
@@ -132,5 +133,5 @@ class AuditRow(Numbered, Model):
     changes: Mapped[Any] = mapped_column(
         CheckedJson(lambda data: isinstance(data, dict), dict, none_as_null=True)
     )
-    # What a search looks in: the names and the address
+    # The text that is searched: the names and the address
     words_folded: Mapped[str] = mapped_column(Folded)

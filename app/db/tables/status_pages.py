@@ -33,8 +33,7 @@ from app.records import (
 from app.rules.colours import is_colour
 from app.rules.time import is_zone
 
-# A page's rows go with it.
-# An open one, if it cannot be read: a page never says that all is well beside it.
+# In place of a damaged value: an open state, so that the page does not say that all is well.
 State = Word(16, PostState, PostState.MONITORING)
 
 
@@ -45,12 +44,12 @@ class StatusPageRow(Numbered, Model):
     name: Mapped[str] = mapped_column(Text)
     slug: Mapped[str] = mapped_column(String(255), unique=True)
     description: Mapped[str | None] = mapped_column(Text)
-    # What cannot be read is not shown to strangers
+    # In place of a damaged value: not public
     visibility: Mapped[str] = mapped_column(
         Word(16, Visibility, Visibility.CLOSED), default=Visibility.PUBLIC.value
     )
     password_hash: Mapped[str | None] = mapped_column(Text, info=secret("password"))
-    # Another number with each new password: what an earlier one opened is closed then
+    # Changes with each new password, so that visitors must enter the new one
     password_turn: Mapped[int] = mapped_column(
         Bounded(0, 2**31 - 1, 0), default=0, server_default="0", info=UNSEEN
     )
@@ -79,12 +78,14 @@ class StatusPageRow(Numbered, Model):
     )
     home_url: Mapped[str | None] = mapped_column(Text)
     footer: Mapped[str | None] = mapped_column(Text)
-    # Read by themselves: the rest of a page is read each moment. The versions are hashes of them.
+    # Read separately, because the rest of a page is read often. The versions are hashes of the
+    # images.
     logo: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True, info=UNSEEN)
     logo_version: Mapped[str | None] = mapped_column(String(16), info=secret("logo"))
     favicon: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True, info=UNSEEN)
     favicon_version: Mapped[str | None] = mapped_column(String(16), info=secret("favicon"))
-    # What its calendar entries' SEQUENCE is ahead of the seconds: an entry may change twice in one
+    # By how much the SEQUENCE of its calendar entries is ahead of the time in seconds: an entry may
+    # change twice in a second
     sequence_ahead: Mapped[int] = mapped_column(
         Bounded(0, 2**31 - 1, 0), default=0, server_default="0", info=UNSEEN
     )
@@ -101,7 +102,7 @@ class StatusPageGroupRow(Numbered, Model):
 
 
 class StatusPageMonitorRow(Model):
-    """A monitor on a page: its position in the page's order, and within its group."""
+    """A monitor on a page: its ``position`` on the page, and ``group_position`` in its group."""
 
     __tablename__ = "status_page_monitors"
 
@@ -136,7 +137,7 @@ class PostMonitorRow(Model):
 
     post_id: Mapped[int] = belongs_to("posts", primary_key=True)
     monitor_id: Mapped[int] = belongs_to("monitors", primary_key=True, index=True)
-    # null: as the state of the post says
+    # null: the impact follows from the state of the post
     impact: Mapped[str | None] = mapped_column(Word(16, PostImpact, PostImpact.DEGRADED))
 
 
@@ -152,7 +153,7 @@ class PostUpdateRow(Numbered, Model):
     body: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Moment)
     corrected_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
-    # Subscribers are notified of it by what is in the outbox since then; null: not yet
+    # Since when the messages to all its subscribers are in the outbox; null: not yet
     announced_at: Mapped[datetime | None] = mapped_column(Moment, info=UNSEEN)
     # The last subscriber whose message is in the outbox: thousands are written in batches
     announced_to: Mapped[int] = mapped_column(Id, default=0, server_default="0", info=UNSEEN)
@@ -166,9 +167,7 @@ class PostUpdateRow(Numbered, Model):
 
 
 class PostTemplateRow(Numbered, Model):
-    """A post to start from, written by people. ``app/rules/posts.py`` has those that are
-    built in.
-    """
+    """A template for posts that people wrote. ``app/rules/posts.py`` has the built-in ones."""
 
     __tablename__ = "post_templates"
 
@@ -181,7 +180,7 @@ class PostTemplateRow(Numbered, Model):
 
 
 class SubscriberRow(Numbered, Model):
-    """Somebody who is notified of a page's posts once they have confirmed it."""
+    """Somebody who is notified of a page's posts after they have confirmed the subscription."""
 
     __tablename__ = "subscribers"
     __table_args__ = (
@@ -198,7 +197,7 @@ class SubscriberRow(Numbered, Model):
 
 
 class CancelledEventRow(Model):
-    """A calendar entry of a page whose window or post was deleted: calendars have to know it."""
+    """A calendar entry of a page whose window or post was deleted, so that calendars remove it."""
 
     __tablename__ = "cancelled_events"
 

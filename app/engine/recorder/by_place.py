@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.db import AnySession
-from app.db.by_place import NewestCheck, newest_of
+from app.db.by_place import NewestCheck, newest_checks_of
 from app.i18n import N_, _, _n
 from app.judge.verdict import Vote, vote_valid_for
 from app.records import Verdict
@@ -31,7 +31,7 @@ def of_monitors(
         by_since[now - vote_valid_for(monitor)].append(monitor.id)
     by_monitor: dict[int, list[NewestCheck]] = {}
     for since, ids in by_since.items():
-        by_monitor |= newest_of(session, ids, since)
+        by_monitor |= newest_checks_of(session, ids, since)
     return by_monitor
 
 

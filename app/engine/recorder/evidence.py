@@ -120,12 +120,12 @@ class FailingChecks:
         self._stored: dict[int, Any] | None = None
         self._changed: set[int] = set()
 
-    def keep(self, outcome: Outcome, *, first: bool) -> None:
+    def add(self, outcome: Outcome, *, first: bool) -> None:
         """Add a failing check. ``first``: drop the stored ones, except those stored aside."""
         id = outcome.result.monitor_id or 0
         self._set(id, [*(self.aside(id) if first else self._checks_of(id)), check_of(outcome)])
 
-    def keep_aside(self, outcome: Outcome) -> None:
+    def add_aside(self, outcome: Outcome) -> None:
         """Store a failing check of a place that does not change the monitor's state."""
         id, location = outcome.result.monitor_id or 0, outcome.result.location
         self._set(id, [*self._but_aside(id, location), check_of(outcome) | {ASIDE: True}])
@@ -156,7 +156,7 @@ class FailingChecks:
 
     def write(self) -> None:
         """Write the changed checks."""
-        journal.keep_evidence("failing", {id: self._all[id] for id in sorted(self._changed)})
+        journal.store_evidence("failing", {id: self._all[id] for id in sorted(self._changed)})
         self._changed = set()
 
     @property
@@ -187,7 +187,7 @@ def store_assertions(session: AnySession, result: Result) -> None:
     id = result.monitor_id or 0
     stored = readable(session.scalar(_ASKED, {"id": id})) or {}
     entry = [to_ms(result.checked_at), [json_of(row) for row in result.assertions]]
-    journal.keep_evidence("asked", {id: {**stored, result.location: entry}})
+    journal.store_evidence("asked", {id: {**stored, result.location: entry}})
 
 
 def with_assertions(session: AnySession, result: Result) -> Result:

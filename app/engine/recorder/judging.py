@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import bindparam, update
 
 from app.db import changes, journal, rollups
-from app.db.by_place import NewestCheck, newest
+from app.db.by_place import NewestCheck, newest_checks
 from app.db.tables import MonitorStateRow
 from app.db.types import to_ms
 from app.engine.recorder import (
@@ -78,14 +78,14 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
             # A heartbeat's result without a response time repeats its state: the last run's stays.
             monitor.columns["response_time"] = result.response_time
         _note_certificate(batch, monitor, outcome)
-        _keep_evidence(batch, previous.state, decision.effect, outcome)
+        _store_evidence(batch, previous.state, decision.effect, outcome)
         _note_incident(batch, monitor, previous.state, decision, result)
         _notify_again(batch, monitor, result)
         unreachable.update_family(batch, monitor, previous.state, check.at)
     if monitor.row.slow_alert_after or monitor.state.slow_since is not None:
         decision = _judge_slow(batch, monitor, decision, outcome)
     if decision.effect not in (Effect.CONFIRM, Effect.OPEN) or not decision.counted:
-        _keep_aside(batch, monitor, previous.votes.get(check.place), outcome)
+        _store_aside(batch, monitor, previous.votes.get(check.place), outcome)
     _set_unconfirmed(batch, monitor, decision, result)
 
 
@@ -158,7 +158,7 @@ def _newest_checks(batch: ResultBatch, monitor: MonitorInBatch) -> Sequence[Newe
     """The newest result of each of the monitor's places, those of this batch included."""
     _write_rows(batch)
     assigned.write(batch.session, [monitor.assigned])
-    return newest(batch.session, monitor.row.id, batch.now - monitor.rules.vote_valid_for)
+    return newest_checks(batch.session, monitor.row.id, batch.now - monitor.rules.vote_valid_for)
 
 
 def _set_unconfirmed(
@@ -208,18 +208,18 @@ def _note_certificate(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outc
         columns["alerted_certificates"] = alerting.with_mark(fingerprints, outcome.ssl_fingerprint)
 
 
-def _keep_evidence(batch: ResultBatch, previous: State, effect: Effect, outcome: Outcome) -> None:
+def _store_evidence(batch: ResultBatch, previous: State, effect: Effect, outcome: Outcome) -> None:
     if evidence.wants_good(outcome):
         batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
     if effect in (Effect.CONFIRM, Effect.OPEN):
         if outcome.result.is_good:
             return  # enough other places fail; this check was good
-        batch.failing.keep(outcome, first=previous.failing_since is None)
+        batch.failing.add(outcome, first=previous.failing_since is None)
     elif effect is Effect.CANCEL:
         batch.failing.drop(outcome.result.monitor_id or 0)
 
 
-def _keep_aside(
+def _store_aside(
     batch: ResultBatch, monitor: MonitorInBatch, previous: Vote | None, outcome: Outcome
 ) -> None:
     """Store the evidence of a place whose failure does not change the monitor's state.
@@ -246,7 +246,7 @@ def _keep_aside(
         # An unconfirmed failure of another place has dropped its evidence.
         or not batch.failing.has_aside(id, result.location)
     ):
-        batch.failing.keep_aside(outcome)
+        batch.failing.add_aside(outcome)
 
 
 def _note_incident(
@@ -299,7 +299,7 @@ def _judge_slow(
     ended = None if state.slow_since else last_end(batch.session, id)
     transition = windows.judge_newest(state.slow_since, ended, conclusive=outcome.conclusive)
     if transition.effect is Effect.OPEN and transition.moment is not None:
-        batch.failing.keep(outcome, first=True)
+        batch.failing.add(outcome, first=True)
         slow = outages.Slow(
             windows.slow_checks(), rules.limit, windows.voters(), monitor.rejudged_from
         )
@@ -341,7 +341,7 @@ def carry_out(batch: ResultBatch) -> None:
     }
     if of_several_places:
         batch.good |= evidence.beside_others(batch.session, of_several_places)
-    journal.keep_evidence("last_good", batch.good)  # first, because new incidents copy it
+    journal.store_evidence("last_good", batch.good)  # first, because new incidents copy it
     batch.good = {}
     if incident_changes := batch.incident_changes:
         assigned.write(batch.session, [batch.monitors[id].assigned for id in incident_changes])
@@ -351,7 +351,7 @@ def carry_out(batch: ResultBatch) -> None:
 
 
 def _write_rows(batch: ResultBatch) -> None:
-    journal.keep(batch.rows)
+    journal.insert_results(batch.rows)
     batch.rows = []
 
 

@@ -140,11 +140,11 @@ def _store(
     if not results:
         return []
     windows = MaintenanceTimes(session, min(result.checked_at for result in results))
-    stored = journal.stored({_key(result) for result in results}, place)
+    stored = journal.stored_times({_key(result) for result in results}, place)
     new_results = [
         result for result in results if result.monitor_id in monitors and _key(result) not in stored
     ]
-    journal.keep([_row(result, monitors, windows, place) for result in new_results])
+    journal.insert_results([_row(result, monitors, windows, place) for result in new_results])
     session.flush()
     return new_results
 

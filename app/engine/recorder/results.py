@@ -168,7 +168,7 @@ def _stored_before(
             last = monitor.newest if assignment is None else assignment["checked_at"]
             if last is None or at <= to_ms(last):
                 times.add((claim.monitor_id, at))
-    return journal.stored(times, place)
+    return journal.stored_times(times, place)
 
 
 def _is_valid(batch: ResultBatch, claim: Claim) -> bool:
@@ -275,7 +275,7 @@ def _free_ms(batch: ResultBatch, monitor_id: int, at_ms: int) -> int:
     """
     if (monitor_id, at_ms) in batch.taken:
         times = [(monitor_id, at_ms + offset) for offset in range(_MAX_AT_ONCE)]
-        batch.taken |= journal.stored(times, batch.place_id)
+        batch.taken |= journal.stored_times(times, batch.place_id)
         at_ms = next((time for id, time in times if (id, time) not in batch.taken), at_ms)
     batch.taken.add((monitor_id, at_ms))
     return at_ms

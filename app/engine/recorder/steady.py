@@ -117,7 +117,7 @@ def steady_of(
 def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMonitor | None:
     """``steady_of`` for the rows of a monitor that the checker has just read."""
     row = read.row
-    if row.elsewhere or row.verdict_here != Verdict.UP or row.failures_here:
+    if row.has_other_places or row.place_verdict != Verdict.UP or row.place_failures:
         return None  # the next good check must write the place's row
     state = state_of(row, row)
     state = replace(state, checked_at=latest.later(state.checked_at, read.newest))
@@ -254,7 +254,7 @@ class Steady:
             )
             saved = [id for id in saved if id in free]
             latest.save(session, place, [self._columns(id) for id in saved])
-            journal.keep_evidence("last_good", good)
+            journal.store_evidence("last_good", good)
         self._good, self._good_at = {}, clock + EVIDENCE_SECONDS
         for id in saved:
             self._monitors[id].saved = True
@@ -320,7 +320,7 @@ class Steady:
                 # Not every kind of check sets its place.
                 result = replace(outcome.result, location=self._location)
                 self._good[claim.monitor_id] = evidence.check_of(replace(outcome, result=result))
-        journal.keep(rows)
+        journal.insert_results(rows)
         return given_back
 
     def _columns(self, id: int) -> tuple[int, int, int | None, int, int]:

@@ -67,7 +67,7 @@ def lock_family(session: AnySession, ids: Collection[int]) -> Family:
     """Lock the states of these monitors and of their family, in the order of ``lock_states``."""
     above, below = dependencies.above(session, ids), dependencies.below(session, ids)
     children = {id for ids in below.values() for id in ids}
-    waiting = set(dependencies.among(session, _WAITING, children))
+    waiting = set(dependencies.selected_among(session, _WAITING, children))
     waits = {id: ids & waiting for id, ids in below.items() if ids & waiting}
     family = Family(above, waits, {id for id, ids in below.items() if ids})
     lock_states(session, {*ids, *family.ids})

@@ -132,7 +132,7 @@ def _copy(path: Path) -> None:
     file = db.engine.url.database
     if not file:
         raise WakefulError(_("A database in memory cannot be backed up."))
-    copying.while_used(file, path)
+    copying.copy_in_use(file, path)
     if damage := damage_of(path):
         raise _damaged(damage)
 

@@ -151,7 +151,7 @@ class LocalAgents:
             return
         self._signs[place.id] = clock
         with writing():
-            places.keep_sign(
+            places.store_sign(
                 place.name,
                 now,
                 process=f"agent:{place.name}"[:96],

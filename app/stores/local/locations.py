@@ -112,8 +112,8 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
 
     def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
         monitor, now = get_monitor(db.session, monitor_id), self.now()
-        rows = by_place.newest(db.session, monitor_id, now - vote_valid_for(monitor))
-        times = by_place.times(db.session, monitor_id, now - DAY)
+        rows = by_place.newest_checks(db.session, monitor_id, now - vote_valid_for(monitor))
+        times = by_place.response_times(db.session, monitor_id, now - DAY)
         states = self._states([row.place_id for row in rows])
         return [
             record_of(

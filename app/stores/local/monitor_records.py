@@ -126,7 +126,7 @@ class MonitorRecords:
             by_id[id] = _record(
                 own[id],
                 row,
-                latest.newer(row),
+                latest.newer_check(row),
                 _maintenance_since(own[id], on, now) if is_on else None,
                 uptime=figures.uptimes.get(id, {}),
                 hours=figures.hours.get(id, ()),

@@ -382,7 +382,7 @@ def set_parents(session: DbSession, row: MonitorRow, parents: Sequence[int]) -> 
     check_parents(session, row.id, parents)
     if list(parents) == old:
         return False
-    dependencies.choose(session, row.id, parents)
+    dependencies.replace_parents(session, row.id, parents)
     # Rows of another table; the session logs the columns of the monitor.
     audit.note_change(
         session, audit.object_of(row), {"depends_on": (old or None, [*parents] or None)}
