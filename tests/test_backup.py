@@ -441,7 +441,10 @@ def test_a_database_in_use_is_not_replaced(core, same, tmp_path):
 @pytest.mark.both_databases
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+@pytest.mark.parametrize(
+    "kind",
+    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.more])],
+)
 def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path, request, kind):
     site = Site()
 

@@ -66,6 +66,7 @@ def test_options_of_measurements_exist(path, capsys, monkeypatch):
             ), word
 
 
+@pytest.mark.more
 def test_a_database_is_started_and_stopped(postgres_server, tmp_path):
     with databases.database(databases.POSTGRES, tmp_path) as url:
         assert url.startswith("postgresql+psycopg://")

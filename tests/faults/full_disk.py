@@ -129,8 +129,8 @@ def upgrade_of(app, folder: Path) -> None:
         say(*sorted(path.name for path in folder.glob("*.bak*")))
 
 
-def buffer_of(_app, folder: Path) -> None:
-    """The results of an agent."""
+def agent_of(_app, folder: Path) -> None:
+    """The results of an agent, which ends with one in its file and starts again."""
 
     def made(number: int) -> MadeResult:
         return MadeResult(number, 1, datetime.now(UTC), number)
@@ -154,17 +154,11 @@ def buffer_of(_app, folder: Path) -> None:
     buffer.close()
     buffer = Buffer(folder)
     say("on disk", *buffer.newest(3, 1000).bodies)
-
-
-def start_of(_app, folder: Path) -> None:
-    """An agent that ended with results in its file."""
-    buffer = Buffer(folder)
-    buffer.add([MadeResult(1, 1, datetime.now(UTC), number) for number in range(2)])
     buffer.close()
     with full(folder):
         buffer = Buffer(folder)
-        buffer.done()
-        buffer.add([MadeResult(1, 1, datetime.now(UTC), 2)])
+        buffer.last_checks()
+        buffer.add([made(2)])
         say("newest", *buffer.newest(3, 1000).bodies, "opened", buffer._file is not None)
     say("newest", *buffer.newest(3, 1000).bodies)
     buffer.close()
@@ -178,7 +172,7 @@ def main() -> None:
     app = create_app(settings)
     with app.app_context():
         schema.upgrade()
-    parts = (requests_of, checks_of, upgrade_of, buffer_of, start_of)
+    parts = (requests_of, checks_of, upgrade_of, agent_of)
     {function.__name__.removesuffix("_of"): function for function in parts}[part](app, folder)
     os._exit(0)  # connections to a database that goes with its disk
 

@@ -61,15 +61,11 @@ def test_an_upgrade_without_room_for_its_copy_changes_nothing_and_names_the_way_
     assert (unchanged, upgraded, copies) == (["unchanged", True], ["upgraded", True], [])
 
 
-def test_a_buffer_on_a_full_disk_sends_each_result_once_and_writes_later(tmp_path):
-    asked, sent, written = recorded(tmp_path, "buffer")
+def test_an_agent_on_a_full_disk_sends_each_result_once_and_starts_there(tmp_path):
+    """When it starts, its file of results cannot be opened. It ended until there was room."""
+    asked, sent, written, first, rest = recorded(tmp_path, "agent")
     assert asked == ["newest", "5", "4", "3"]
     assert sent == ["sent", "5", "4", "3", "6", "2", "1", "0"]
     assert written == ["on disk", "7"]
-
-
-def test_an_agent_starts_on_a_full_disk(tmp_path):
-    """Its file of results cannot be opened then. It ended at each start until there was room."""
-    first, rest = recorded(tmp_path, "start")
-    assert first == ["newest", "2", "opened", False]
-    assert rest == ["newest", "2", "1", "0"]
+    assert first == ["newest", "2", "7", "opened", False]
+    assert rest == ["newest", "2", "7"]

@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 
 from tests.support.axe import violations
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.more]
 
 # Only a wide screen shows the paragraph, and only in the dark it cannot be read.
 PAGE = """<!doctype html><html lang="en"><title>A page</title><style>

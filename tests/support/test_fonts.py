@@ -7,7 +7,7 @@ from playwright.sync_api import Browser
 
 from tests.support.browser import NARROW_FONT, opened
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.more]
 
 PAGE = """<!doctype html><style>
 :root { --font: Inter, Arial, sans-serif; --mono: Menlo, "Liberation Mono", monospace }

@@ -87,7 +87,7 @@ def test_a_connection_left_open_does_not_hold_up_the_tidying(postgres_server: Se
     engine.dispose()
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_workers_share_one_server_and_a_finished_run_leaves_none(tmp_path):
     if find_binaries() is None:
         pytest.skip("no PostgreSQL server; to have one: apt-get install postgresql")

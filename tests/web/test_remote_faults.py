@@ -112,7 +112,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_cannot_store_it_or_die
     for path, button, typed in forms:
         editor.open(path)
         shown = dict(editor.form_with(button)[0].values)
-        for refused in REFUSED if button != "Check now" else REFUSED[1:]:
+        for refused in REFUSED if path == edit and button == "Save" else REFUSED[1:]:
             server.refused, server.asked = refused, []
             store.me._extent = None  # as in a process that has never asked
             editor.press(button, **typed).shows("failed with an internal error.", status=503)
@@ -186,18 +186,17 @@ def test_every_refusal_stands_above_the_form_that_was_typed(app, server, editor)
     monitor = make_monitor(app, name="Shop")
     incident = make_incident(app, monitor)
     for status, body, sentence in REFUSALS:
-        for path, typed in (
-            (f"/monitors/{monitor.id}/edit", {"name": "Other"}),
-            (f"/incidents/{incident.id}/edit", {"cause": "It burns"}),
-        ):
-            server.answer = None
-            editor.open(path)
-            server.answer = (status, body)
-            editor.press("Save", **typed)
-            assert editor.status in (status, 403, 422, 503), path
-            if "name" in typed or "Name" not in sentence:
-                assert sentence in editor.text, path
-            assert typed_in(editor, "Save", typed) == typed, path
+        if "name" in str(body):
+            path, typed = f"/monitors/{monitor.id}/edit", {"name": "Other"}
+        else:
+            path, typed = f"/incidents/{incident.id}/edit", {"cause": "It burns"}
+        server.answer = None
+        editor.open(path)
+        server.answer = (status, body)
+        editor.press("Save", **typed)
+        assert editor.status in (status, 403, 422, 503), path
+        assert sentence in editor.text, path
+        assert typed_in(editor, "Save", typed) == typed, path
 
 
 def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(app, server, editor):
