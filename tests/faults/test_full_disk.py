@@ -67,5 +67,5 @@ def test_an_agent_on_a_full_disk_sends_each_result_once_and_starts_there(tmp_pat
     assert asked == ["newest", "5", "4", "3"]
     assert sent == ["sent", "5", "4", "3", "6", "2", "1", "0"]
     assert written == ["on disk", "7"]
-    assert first == ["newest", "2", "7", "opened", False]
+    assert first == ["newest", "2", "opened", False]
     assert rest == ["newest", "2", "7"]
