@@ -154,7 +154,7 @@ def later(stored: datetime | None, at: int | None) -> datetime | None:
     return newest_at if stored is None or newest_at > stored else stored
 
 
-# Of a monitor: its id, last check (ms), response time, the scheduled time of that check (ms), and
+# A monitor's id, last check (ms), response time, the scheduled time of that check (ms), and
 # the generation to which it belongs.
 Row = tuple[int, int, int | None, int, int]
 

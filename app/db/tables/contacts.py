@@ -106,7 +106,7 @@ class DeliveryRow(Numbered, Model):
     event: Mapped[str] = mapped_column(String(32))
     monitor_id: Mapped[int | None] = belongs_to("monitors", index=True)
     incident_id: Mapped[int | None] = belongs_to("incidents", index=True)
-    # Of a message about a status page's post: its subscriber; null for an alert
+    # The subscriber, if the message is about a status page's post; null for an alert
     subscriber_id: Mapped[int | None] = mapped_column(Id, index=True)
     channel: Mapped[str] = mapped_column(String(16))
     value: Mapped[str | Unreadable] = mapped_column(Encrypted)
