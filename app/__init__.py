@@ -133,7 +133,7 @@ def _add_layers(app: Flask, settings: config.Settings) -> None:
     layers = [
         # Adds headers to every answer, also to a refusal of the layers below.
         Completed(https=settings.is_https),
-        # Puts the address of the client and the folder in place of those of the proxy.
+        # Replaces the address of the proxy by that of the client, and sets the folder.
         Proxies(settings.trusted_proxies, settings.folder, names),
         # Refuses requests for foreign hosts before any other layer reads them.
         Hosts(settings, status_pages.answers_for if status_pages else lambda host, path: False),

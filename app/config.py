@@ -147,16 +147,15 @@ class Settings:
     @property
     def own_hosts(self) -> frozenset[str]:
         """The hosts that are set for the dashboard; no status page may have one of them."""
-        named = {host for host in self.allowed_hosts if host != ANY_HOST}
+        allowed = {host for host in self.allowed_hosts if host != ANY_HOST}
         public = {parse_url(self.public_url).ascii_host} if self.public_url else set()
         bound = host_of(self.bind)
-        return frozenset({"localhost", *named, *public, *({bound} if bound else ())})
+        return frozenset({"localhost", *allowed, *public, *({bound} if bound else ())})
 
     @property
     def answers_any_host(self) -> bool:
         """Whether the dashboard answers hosts beside ``own_hosts``."""
-        named = bool(self.allowed_hosts or self.public_url)
-        return ANY_HOST in self.allowed_hosts or not named
+        return ANY_HOST in self.allowed_hosts or not (self.allowed_hosts or self.public_url)
 
 
 def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Settings:
@@ -231,8 +230,8 @@ def _stored_keys(instance: Path, make: bool) -> tuple[str, ...]:
             return keys
         raise ValueError(_("it is empty. Put the key back."))
     except OSError as fault:
-        where = {"name": PREFIX + "INSTANCE", "folder": instance}
-        raise SettingError(_(NO_FOLDER, error=fault.strerror, **where)) from None
+        name = PREFIX + "INSTANCE"
+        raise SettingError(_(NO_FOLDER, name=name, folder=instance, error=fault.strerror)) from None
     except ValueError as fault:  # the file is empty if the disk was full
         why = _(NO_TEXT) if isinstance(fault, UnicodeError) else fault
         raise SettingError(_(WRONG, name=path, fault=why)) from None
@@ -309,18 +308,18 @@ def _check_database(url: URL) -> None:
     except ImportError as fault:
         raise ValueError(_("PostgreSQL's library cannot be used: %(why)s.", why=fault)) from None
     try:
-        named = conninfo.conninfo_to_dict(conninfo.make_conninfo(*names, **options))
-        conninfo.timeout_from_conninfo(named)
+        parameters = conninfo.conninfo_to_dict(conninfo.make_conninfo(*names, **options))
+        conninfo.timeout_from_conninfo(parameters)
         # libpq checks the values of options when it begins to connect. This address has no server,
         # so a correct URL fails to connect, and a wrong one fails before that.
-        nowhere = named | {"host": "/nonexistent", "hostaddr": None, "port": None}
-        begun = pq.PGconn.connect_start(conninfo.make_conninfo("", **nowhere).encode())
+        nowhere = parameters | {"host": "/nonexistent", "hostaddr": None, "port": None}
+        connection = pq.PGconn.connect_start(conninfo.make_conninfo("", **nowhere).encode())
     except ProgrammingError as fault:  # names the option alone
         raise ValueError(f"{str(fault).strip()}.") from None
-    wrong = begun.get_error_message().strip()
-    begun.finish()
-    if not wrong.startswith("connection to server"):
-        raise ValueError(f"{wrong}.")
+    error = connection.get_error_message().strip()
+    connection.finish()
+    if not error.startswith("connection to server"):
+        raise ValueError(f"{error}.")
 
 
 def split_keys(text: str) -> tuple[str, ...]:
@@ -341,7 +340,7 @@ def _secret_keys(raw: str) -> tuple[str, ...]:
 def _bind(raw: str) -> str:
     host, _colon, port = raw.rpartition(":")
     number = port.isascii() and port.isdigit() and int(port[:6]) <= 65_535
-    # host_of reads a port too; and an IPv6 address without brackets is one to gunicorn alone.
+    # host_of would accept another port in the host, and gunicorn an IPv6 address without brackets.
     plain = (":" in host) == (host.startswith("[") and host.endswith("]"))
     if not number or not plain or host_of(host) is None:
         raise ValueError(
@@ -375,7 +374,7 @@ def _remotes(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         )
     if len(urls) != len(keys):
         raise SettingError(_(UNEQUAL_LISTS, prefix=PREFIX))
-    # People and addresses tell servers apart by host, port and path.
+    # Pages and their addresses distinguish servers by host, port and path, without the scheme.
     if len({url.partition("://")[2] for url in urls}) < len(urls):
         raise SettingError(_("%(prefix)sREMOTE_URL names one server twice.", prefix=PREFIX))
     return tuple(zip(urls, keys, strict=True))
@@ -401,7 +400,7 @@ def _public_url(raw: str) -> str:
         raise ValueError(
             _("its folder may have letters, digits and the signs - . _ ~, such as /wakeful.")
         )
-    # The origin is spelt as browsers spell it, so that it can be compared with that of a request.
+    # The origin is spelt as browsers spell it, to be compared with the origin of a request.
     host = f"[{target.ascii_host}]" if ":" in target.ascii_host else target.ascii_host
     port = "" if target.port == DEFAULT_PORTS[target.scheme] else f":{target.port}"
     return f"{target.scheme}://{host}{port}{folder}"
@@ -541,8 +540,8 @@ def _url_or_file(raw: str) -> str:
     try:
         _check_file(raw)
     except ValueError as fault:
-        other = _("Name another, or a URL that starts with https://.")
-        raise ValueError(f"{fault} {other}") from None
+        advice = _("Name another, or a URL that starts with https://.")
+        raise ValueError(f"{fault} {advice}") from None
     # Imported here, because only this setting needs it, and it takes 8 MB.
     from app.checks.expiry.rdap import parse_bootstrap
 
@@ -554,7 +553,7 @@ def _url_or_file(raw: str) -> str:
     return raw
 
 
-def _whole(low: int, high: int) -> Callable[[str], int]:
+def _whole_number(low: int, high: int) -> Callable[[str], int]:
     def parse(raw: str) -> int:
         if not raw.isascii() or not raw.isdigit() or not low <= int(raw) <= high:
             raise ValueError(
@@ -589,13 +588,13 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "ALLOWED_HOSTS": _hosts,
     "TRUSTED_PROXIES": networks,
     "METRICS_TOKEN": _bearer,
-    "RATE_LIMIT": _whole(0, 1_000_000),
+    "RATE_LIMIT": _whole_number(0, 1_000_000),
     "CONFIRM_SECONDS": _seconds,
     "DNS_SERVERS": _list_accepted_by(parse_servers),
     "CA_BUNDLE": _authorities,
     "RDAP_BOOTSTRAP": _url_or_file,
     "CANARIES": _list_accepted_by(parse_canaries),
-    "RETENTION_DAYS": _whole(1, 100_000),
+    "RETENTION_DAYS": _whole_number(1, 100_000),
     "TIME_ZONE": parse_zone,
     "BROKER_URL": _broker,
     "BATCH_KEY": _accepted_by(key_of),

@@ -1,7 +1,7 @@
 """Headers that every answer has: of the dashboard, the API, status pages, and refusals.
 
-Headers that an answer already has stay. If ``PUBLIC_URL`` is https, browsers are told to use only
-HTTPS from then on (HSTS). The host name of a status page is excepted: its owner may move it to a
+A header that an answer already has is not changed. If ``PUBLIC_URL`` is https, HSTS makes browsers
+use only HTTPS from then on. The host name of a status page is excepted: its owner may move it to a
 server without TLS.
 """
 
@@ -31,10 +31,10 @@ class Completed(Layer):
         self._https = https
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
-        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+        def start(status: str, headers: list[tuple[str, str]], *arguments: Any) -> Any:
             present = {name.lower() for name, _value in headers}
             hsts = (HSTS,) if self._https and OWN_HOST not in environ else ()
             missing = [header for header in (*ALWAYS, *hsts) if header[0].lower() not in present]
-            return start_response(status, [*headers, *missing], *rest)
+            return start_response(status, [*headers, *missing], *arguments)
 
         return self.inner(environ, start)

@@ -2,7 +2,8 @@
 
 A page builds links from the Host header of its request, and a stranger can make a browser send any
 host name to any server (DNS rebinding). So if ``ALLOWED_HOSTS`` or ``PUBLIC_URL`` names the hosts
-of Wakeful, a request for another host is refused before anything of it is read.
+of Wakeful, a request for another host is refused before its body is read. Also answered are the
+hosts of status pages, the names of this machine, and the paths in ``PROBED``.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Hosts(Layer):
 
     def __init__(self, settings: Settings, is_of_a_page: Callable[[str, str], bool]) -> None:
         self._is_of_a_page = is_of_a_page
-        self._any = settings.answers_any_host
-        self._own = settings.own_hosts
+        self._answers_any = settings.answers_any_host
+        self._own_hosts = settings.own_hosts
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         return (self._refusal(environ) or self.inner)(environ, start_response)
@@ -49,7 +50,7 @@ class Hosts(Layer):
             if header and host_of(header) is None:
                 del environ["HTTP_HOST"]  # the framework refuses it
             return None
-        if self._any and not header:
+        if self._answers_any and not header:
             return None  # HTTP/1.0
         host = host_of(header or "")
         if host is None:
@@ -57,7 +58,7 @@ class Hosts(Layer):
         try:
             # Requests for the names of this machine are answered too: they come through tunnels,
             # and no page of a stranger can have such a name.
-            is_answered = self._any or host in self._own or is_loopback(host)
+            is_answered = self._answers_any or host in self._own_hosts or is_loopback(host)
             is_answered = is_answered or self._is_of_a_page(host, path)
         except Unavailable:
             return _refuse(path, 503, _(HOSTS_UNKNOWN), {"Retry-After": "5"})

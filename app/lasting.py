@@ -16,7 +16,7 @@ MAX_TOPICS = 1_000
 
 class Lasting(logging.LoggerAdapter[logging.Logger]):
     """A logger that skips a line about a ``topic`` if its ``cause`` (default: the line itself) was
-    logged last, for ``seconds`` or until ``ended`` is called for the topic.
+    logged last, for ``seconds`` or until ``end`` is called for the topic.
     """
 
     def __init__(self, logger: logging.Logger, seconds: float = float("inf")) -> None:
@@ -37,7 +37,7 @@ class Lasting(logging.LoggerAdapter[logging.Logger]):
         """The cause that was logged last for a topic; None if the topic has ended."""
         return self._logged.get(topic)
 
-    def ended(self, topic: Hashable = None) -> bool:
+    def end(self, topic: Hashable = None) -> bool:
         """End a topic. Returns whether a line was logged for it."""
         with self._lock:
             return self._logged.pop(topic, None) is not None

@@ -30,12 +30,12 @@ class Slots:
 
 
 class SharedSlots:
-    """``size`` slots, of which one object may take ``each``: many requests for the same object
+    """``size`` slots, of which one object may take ``max_each``: many requests for the same object
     leave slots for others.
     """
 
-    def __init__(self, size: int, each: int) -> None:
-        self.size, self.each = size, each
+    def __init__(self, size: int, max_each: int) -> None:
+        self.size, self.max_each = size, max_each
         self._taken: Counter[int] = Counter()
         self._lock = threading.Lock()
 
@@ -47,13 +47,13 @@ class SharedSlots:
         """Whether the object with this id has fewer slots than one object may take. All slots may
         still be taken by others.
         """
-        return self._taken[id] < self.each
+        return self._taken[id] < self.max_each
 
     @contextmanager
     def taken(self, id: int) -> Iterator[bool]:
         """Take a slot for the object with this id. Yields whether one was free."""
         with self._lock:
-            free = self._taken.total() < self.size and self._taken[id] < self.each
+            free = self._taken.total() < self.size and self._taken[id] < self.max_each
             self._taken[id] += free
         try:
             yield free
@@ -74,12 +74,12 @@ REMOTE_ANSWERS = Slots(5, patience=0.5)  # of the servers behind a dashboard
 PASSWORDS = Slots(18)
 TRUSTED_PASSWORDS = Slots(2)  # for browsers with an earlier login: strangers cannot use them up
 # Requests that wait for checks from other places, which may take over a minute.
-WAITS_ELSEWHERE = SharedSlots(3, each=2)  # a double click on a monitor is two
+WAITS_ELSEWHERE = SharedSlots(3, max_each=2)  # a double click on a monitor is two
 # Requests with a form that an earlier request has sent already: they wait for its answer. That
 # request may need a slot of LONG_WAITS, so there must be more of those.
 REPEATED_FORMS = Slots(2)
 assert REPEATED_FORMS.size < LONG_WAITS.size  # noqa: S101 - of constants
-assert WAITS_ELSEWHERE.each < WAITS_ELSEWHERE.size < LONG_WAITS.size  # noqa: S101 - of constants
+assert WAITS_ELSEWHERE.max_each < WAITS_ELSEWHERE.size < LONG_WAITS.size  # noqa: S101 - of constants
 _taken = LONG_WAITS.size + REMOTE_ANSWERS.size + PASSWORDS.size + TRUSTED_PASSWORDS.size
 assert _taken <= THREADS - RESERVED  # noqa: S101 - of constants
 

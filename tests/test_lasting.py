@@ -23,7 +23,7 @@ def test_what_lasts_is_logged_once(events, expected, caplog):
     lasting = Lasting(logging.getLogger("app.test"))
     for event in events:
         if event == "over":
-            lasting.ended()
+            lasting.end()
         else:
             lasting.error("%s", event[0], topic=event[1])
     assert caplog.messages == expected
@@ -35,7 +35,7 @@ def test_the_same_cause_in_other_words_is_logged_once(caplog):
     for seconds in (3, 2, 1):
         lasting.error("Wait %d s", seconds, cause="busy")
     assert caplog.messages == ["Wait 3 s"]
-    assert (lasting.cause(), lasting.ended(), lasting.ended()) == ("busy", True, False)
+    assert (lasting.cause(), lasting.end(), lasting.end()) == ("busy", True, False)
 
 
 def test_after_its_seconds_the_same_is_logged_again(caplog):

@@ -148,7 +148,7 @@ class Worker:
                 self.take_turn(pause)
                 pause = self._pause
                 self.on_turn()
-                self._log.ended(TURN)
+                self._log.end(TURN)
             except Exception as fault:
                 # If the database is unavailable, the worker waits: a restart would not help. After
                 # other faults it does not call ``on_turn``: the watchdog restarts a stuck worker.
@@ -384,7 +384,7 @@ class Worker:
         try:
             with nullcontext() if session is None else session.begin_nested():
                 yield raised
-            self._log.ended(task)
+            self._log.end(task)
         except Exception as fault:
             if session is None:
                 db.session.rollback()

@@ -1,7 +1,7 @@
 """Make checks. The input is a ``records.CheckSpec``, the output a ``records.Outcome``; no Flask, no
 SQLAlchemy.
 
-    prober        submit(spec, done) or check(spec): thousands of checks on one thread
+    prober        submit(spec, on_done) or check(spec): thousands of checks on one thread
     kinds         the table of kinds: the fields of each, and how its checks start; and the spec of
                   a check of fields that are not stored
     running       the tools that all checks share, and the life of a check from start to outcome

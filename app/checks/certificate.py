@@ -212,8 +212,8 @@ def _path(chain: Sequence[ServerCertificate], trust: TrustStore) -> list[ServerC
         last = path[-1]
         if trust.contains(last.parsed) or _trusted_issuer(last, trust) or last.is_self_issued:
             break
-        unused = (sent for sent in chain if sent not in path)
-        issuer = next((sent for sent in unused if _is_signed_by(last.parsed, sent.parsed)), None)
+        unused = (other for other in chain if other not in path)
+        issuer = next((other for other in unused if _is_signed_by(last.parsed, other.parsed)), None)
         if issuer is None:
             break
         path.append(issuer)
@@ -282,12 +282,12 @@ def _description(certificate: ServerCertificate, depth: int) -> str:
     return _("The intermediate certificate %(subject)s", subject=certificate.subject)
 
 
-def _ago(then: datetime, now: datetime) -> str:
+def _ago(moment: datetime, now: datetime) -> str:
     """Minutes in the first hour, hours on the first day, then calendar days (the sentence has the
     date too).
     """
-    minutes = int((now - then).total_seconds()) // 60
-    days, hours = -days_left(then, now), minutes // 60
+    minutes = int((now - moment).total_seconds()) // 60
+    days, hours = -days_left(moment, now), minutes // 60
     if days and hours >= 24:
         return _n("%(num)s day ago", "%(num)s days ago", days)
     if hours:

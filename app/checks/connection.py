@@ -76,7 +76,7 @@ class ConnectionCheck(RunningCheck):
     def _resolved(self, resolution: Resolution) -> None:
         self.trace.resolution = resolution
         if resolution.failure is not None:
-            self.done(self.outcome())
+            self.on_done(self.outcome())
             return
         self.trace.tried = interleaved(routed(resolution.addresses))
         self.phase_began = time.monotonic()
@@ -92,7 +92,7 @@ class ConnectionCheck(RunningCheck):
         self.trace.ip = race.address
         self.trace.race = race
         if self.tcp is None:
-            self.done(self.outcome())
+            self.on_done(self.outcome())
         else:
             self.talk()
 
@@ -142,7 +142,7 @@ class ConnectionCheck(RunningCheck):
     def _finish(self, warning: Warn | None) -> None:
         if warning is not None:
             self.trace.warnings.append(str(warning))
-        self.done(self.outcome())
+        self.on_done(self.outcome())
 
     def _hang_up(self) -> None:
         self.stop_reading()

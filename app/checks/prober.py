@@ -22,7 +22,7 @@ from app.checks.certificate import TrustStore
 from app.checks.curl.curls import Curls
 from app.checks.kinds import KINDS, read_url
 from app.checks.outcome import check_error
-from app.checks.running import CheckTools, Done, RunningChecks
+from app.checks.running import CheckTools, OnDone, RunningChecks
 from app.i18n import _
 from app.net.hosts import DnsServer, SystemNames
 from app.net.loop import MAX_ENDING, Loop
@@ -43,7 +43,7 @@ _GRACE_SECONDS = 5.0  # beyond the time limit of a check, before a caller that w
 
 
 class Prober:
-    """Runs checks. Thread-safe; ``done`` is called on the prober's thread and must be quick.
+    """Runs checks. Thread-safe; ``on_done`` is called on the prober's thread and must be quick.
 
     ``policy`` is called at the start of each check, so that a change on the Settings page takes
     effect at once. ``dns_servers`` (default: the system's) and ``ca_bundle`` (a PEM file added to
@@ -76,7 +76,7 @@ class Prober:
         self._max_running = _max_running()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
-        # By ticket: the checks that were submitted and whose ``done`` has not been called.
+        # By ticket: the checks that were submitted and whose ``on_done`` has not been called.
         self._unfinished: dict[int, CheckSpec] = {}
         self._tickets = 0
         self._closing = False
@@ -88,10 +88,10 @@ class Prober:
 
     @property
     def in_flight(self) -> int:
-        """The number of checks submitted whose ``done`` has not been called yet."""
+        """The number of checks submitted whose ``on_done`` has not been called yet."""
         return len(self._unfinished)
 
-    def submit(self, spec: CheckSpec, done: Done) -> None:
+    def submit(self, spec: CheckSpec, on_done: OnDone) -> None:
         """Start a check. Raises RuntimeError once ``close`` has been called."""
         with self._lock:
             if self._closing:
@@ -99,27 +99,27 @@ class Prober:
             self._tickets += 1
             ticket = self._tickets
             self._unfinished[ticket] = spec
-        self._loop.call_soon_threadsafe(partial(self._accept, ticket, spec, done))
+        self._loop.call_soon_threadsafe(partial(self._accept, ticket, spec, on_done))
 
     def check(self, spec: CheckSpec) -> Outcome:
         """Run one check and wait for it. Raises TimeoutError if the prober does not answer."""
         ready = threading.Event()
         outcomes: list[Outcome] = []
 
-        def done(outcome: Outcome) -> None:
+        def on_done(outcome: Outcome) -> None:
             outcomes.append(outcome)
             ready.set()
 
-        self.submit(spec, done)
+        self.submit(spec, on_done)
         if not ready.wait(spec.timeout + _GRACE_SECONDS):
             raise TimeoutError(_("The prober did not finish the check in time."))
         return outcomes[0]
 
     def close(self, timeout: float = 0.0) -> list[CheckSpec]:
         """Accept no more checks, wait up to ``timeout`` seconds for those in flight, and return the
-        specs of the unfinished ones, whose ``done`` is never called.
+        specs of the unfinished ones, whose ``on_done`` is never called.
 
-        May be called twice, but not from a ``done``.
+        May be called twice, but not from a ``on_done``.
         """
         deadline = time.monotonic() + timeout
         with self._idle:
@@ -144,16 +144,16 @@ class Prober:
 
     # --- on the loop's thread
 
-    def _accept(self, ticket: int, spec: CheckSpec, done: Done) -> None:
-        begin = partial(self._begin, ticket, spec, done)
+    def _accept(self, ticket: int, spec: CheckSpec, on_done: OnDone) -> None:
+        begin = partial(self._begin, ticket, spec, on_done)
         if self._running < self._max_running:
             begin()
         else:
             self._waiting.append(begin)
 
-    def _begin(self, ticket: int, spec: CheckSpec, done: Done) -> None:
+    def _begin(self, ticket: int, spec: CheckSpec, on_done: OnDone) -> None:
         self._running += 1
-        finish = partial(self._finish, ticket, done)
+        finish = partial(self._finish, ticket, on_done)
 
         def fail(sentence: str) -> None:
             finish(check_error(spec, self._tools.location, sentence))
@@ -179,7 +179,7 @@ class Prober:
         except Exception as error:
             on_error(error)
 
-    def _finish(self, ticket: int, done: Done, outcome: Outcome) -> None:
+    def _finish(self, ticket: int, on_done: OnDone, outcome: Outcome) -> None:
         with self._idle:
             is_waited_for = self._unfinished.pop(ticket, None) is not None
             if not self._unfinished:
@@ -190,7 +190,7 @@ class Prober:
             self._loop.call_soon(self._waiting.popleft())
         if is_waited_for:
             try:
-                done(outcome)
+                on_done(outcome)
             except Exception:
                 log.exception("The outcome of a check could not be handed on")
 

@@ -33,7 +33,7 @@ from app.records import (
 from app.rules.assertions import AnswerParts, evaluate, unevaluated
 from app.rules.url import Target
 
-Done = Callable[[Outcome], None]
+OnDone = Callable[[Outcome], None]
 OnError = Callable[[Exception], None]
 
 
@@ -74,19 +74,19 @@ class Resolution:
 
 
 class RunningCheck:
-    """A running check. ``done`` is called once with its outcome, on the loop; an exception goes to
-    ``on_error`` instead. Each kind implements ``_resolved``, which gets the addresses of the target
-    (or ``begin``, if the check does not begin with looking the target up), and ``cancel``, which
-    closes sockets and timers.
+    """A running check. ``on_done`` is called once with its outcome, on the loop; an exception goes
+    to ``on_error`` instead. Each kind implements ``_resolved``, which gets the addresses of the
+    target (or ``begin``, if the check does not begin with looking the target up), and ``cancel``,
+    which closes sockets and timers.
     """
 
     def __init__(
         self, tools: CheckTools, good: GoodEvidence, spec: CheckSpec, target: Target,
-        policy: Policy, done: Done, on_error: OnError,
+        policy: Policy, on_done: OnDone, on_error: OnError,
     ) -> None:  # fmt: skip
         self.tools, self.good = tools, good
         self.spec, self.target, self.policy = spec, target, policy
-        self.done, self.on_error = done, on_error
+        self.on_done, self.on_error = on_done, on_error
         self.checked_at = datetime.now(UTC)
         self.deadline = time.monotonic() + spec.timeout
 
@@ -113,7 +113,7 @@ class RunningCheck:
 
     def fail(self, sentence: str) -> None:
         """End the check by a fault of our own."""
-        self.done(check_error(self.spec, self.tools.location, sentence))
+        self.on_done(check_error(self.spec, self.tools.location, sentence))
 
     # --- The addresses that it may connect to
 
@@ -221,15 +221,15 @@ class RunningChecks:
         self._running: set[RunningCheck] = set()
 
     def start(
-        self, spec: CheckSpec, target: Target, policy: Policy, done: Done, on_error: OnError
+        self, spec: CheckSpec, target: Target, policy: Policy, on_done: OnDone, on_error: OnError
     ) -> None:
-        """Start a check of ``target``, the URL of ``spec`` taken apart. ``done`` is called once
+        """Start a check of ``target``, the URL of ``spec`` taken apart. ``on_done`` is called once
         with its outcome, on the loop; if our own code raises, ``on_error`` is called instead.
         """
 
         def finished(outcome: Outcome) -> None:
             self._running.discard(run)
-            done(outcome)
+            on_done(outcome)
 
         def failed(error: Exception) -> None:
             self._running.discard(run)
@@ -241,7 +241,7 @@ class RunningChecks:
         run.guard(run.begin)()
 
     def close(self) -> None:
-        """Drop the checks in flight without calling ``done``."""
+        """Drop the checks in flight without calling ``on_done``."""
         for run in self._running:
             run.cancel()
         self._running.clear()

@@ -67,14 +67,14 @@ def fitted(evidence: dict[str, Any]) -> dict[str, Any]:
     sizes = {name: _size(name, value) for name, value in evidence.items()}
     if sum(sizes.values()) <= MAX_EVIDENCE:
         return evidence
-    kept = dict(evidence)
+    halved = dict(evidence)
     while sum(sizes.values()) > MAX_EVIDENCE:
         name = max(sizes, key=lambda name: sizes[name])
-        kept[name] = _half(kept[name])
-        sizes[name] = _size(name, kept[name])
+        halved[name] = _half(halved[name])
+        sizes[name] = _size(name, halved[name])
         if name == "body":
-            kept["body_cut"] = True
-    return kept
+            halved["body_cut"] = True
+    return halved
 
 
 def _size(name: str, value: Any) -> int:

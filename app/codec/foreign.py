@@ -460,8 +460,8 @@ def incident(data: Any) -> tuple[dict[str, Any], Gaps]:
 
 def _rename_synonyms(fields: dict[str, Any]) -> None:
     """Give the fields the names of the base API."""
-    for name, others in _OTHER_NAMES.items():
-        if name not in fields and (value := _first(fields, others)) is not None:
+    for name, synonyms in _OTHER_NAMES.items():
+        if name not in fields and (value := _first(fields, synonyms)) is not None:
             fields[name] = value
 
 

@@ -57,7 +57,7 @@ def schema_of(record_type: type, **overrides: Schema) -> Schema:
     _refuse_unknown(record_type, overrides)
     asked_for = [field.name for field in record_fields if Mark.OMIT_EMPTY in field.marks]
     return record(
-        {f.name: overrides.get(f.name, f.schema) for f in record_fields},
+        {field.name: overrides.get(field.name, field.schema) for field in record_fields},
         where_asked_for=asked_for,
         name=record_type.__name__,
     )
@@ -151,7 +151,9 @@ def _writer(record_type: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
     names = [field.name for field in record_fields]
     take = attrgetter(*names)
     changed = [
-        (f.name, write) for f in record_fields if (write := _writer_of(f, masked)) is not None
+        (field.name, write)
+        for field in record_fields
+        if (write := _writer_of(field, masked)) is not None
     ]
     asked_for = [field.name for field in record_fields if Mark.OMIT_EMPTY in field.marks]
     has_gaps = hasattr(record_type, "missing") and hasattr(record_type, "misread")
@@ -188,7 +190,10 @@ def _values_reader(
 ) -> Callable[[Json], dict[str, Any]]:
     """Return a function that reads the fields' values; it omits missing ones with a default."""
     _refuse_unknown(record_type, overrides)
-    rules = [(f, overrides.get(f.name, f.value_type.read)) for f in fields_of(record_type)]
+    rules = [
+        (field, overrides.get(field.name, field.value_type.read))
+        for field in fields_of(record_type)
+    ]
 
     def read(data: Json) -> dict[str, Any]:
         values = {}

@@ -41,9 +41,9 @@ class BatchKey:
 
     def open(self, sealed: bytes, about: str) -> Any:
         """Raises Forged."""
-        nonce, rest = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
+        nonce, ciphertext = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
         try:
-            return json.loads(self._cipher.decrypt(nonce, rest, about.encode()))
+            return json.loads(self._cipher.decrypt(nonce, ciphertext, about.encode()))
         except (InvalidTag, ValueError):
             raise Forged("not made with this key") from None
 

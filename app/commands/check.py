@@ -99,7 +99,9 @@ OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "
 
 @click.command()
 @click.argument("url")
-@click.option("--method", type=click.Choice([m.value for m in RequestMethod]), default="GET")
+@click.option(
+    "--method", type=click.Choice([method.value for method in RequestMethod]), default="GET"
+)
 @click.option("--timeout", type=click.IntRange(1, 60), default=30, metavar="SECONDS")
 @click.option("--text", help=N_("Fail if the answer contains this text."))
 @click.option("--no-text", help=N_("Fail if the answer does not contain this text."))

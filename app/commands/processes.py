@@ -26,7 +26,9 @@ if TYPE_CHECKING:  # a prober has no database
     from app.access.settings import Policies
     from app.engine.carriers import CheckCarrier, RemoteNetwork
 
-EARLY = "Until it works, status pages come from their last copies, and all other requests get 503."
+WITHOUT_DATABASE = (
+    "Until it works, status pages come from their last copies, and all other requests get 503."
+)
 NO_CELERY = N_(
     "Checks through a queue need Celery. Install it beside Wakeful, from a checkout of its"
     " repository: pip install --requirement requirements/distributed.txt"
@@ -44,12 +46,12 @@ def until_stopped(run: Callable[[threading.Event], None], wake: Callable[[], obj
     it set the event, it could deadlock on a lock that this thread holds. So it writes to a pipe.
     """
     stop = threading.Event()
-    asked, ask = os.pipe()
+    reader, writer = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_arguments: os.write(ask, b"."))
+        signal.signal(number, lambda *_arguments: os.write(writer, b"."))
 
     def wait() -> None:
-        os.read(asked, 1)
+        os.read(reader, 1)
         stop.set()
         wake()
 
@@ -102,16 +104,16 @@ def web(fd: int | None) -> None:
         from app.commands.web.webserver import WebServer
         from app.db import faults
     settings = read()
-    early = False
+    database_is_away = False
     try:
         ready(settings)
     except SQLAlchemyError as fault:
         if not faults.is_server_away(fault):
             raise
-        early = True
+        database_is_away = True
         if fd is None:  # otherwise "wakeful serve" has logged it
-            log.error("%s %s", faults.cause_of(fault), EARLY)
-    WebServer(settings, fd, early=early).run()
+            log.error("%s %s", faults.cause_of(fault), WITHOUT_DATABASE)
+    WebServer(settings, fd, database_is_away=database_is_away).run()
 
 
 @click.command()

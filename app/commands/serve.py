@@ -42,14 +42,14 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 1.0  # seconds before a dead child is started again; doubles up to the longest
 MAX_PAUSE = 30.0
-STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pause again
+STEADY_SECONDS = 60.0  # a child that ran for this time starts with the first pause again
 # How long a start waits for the address. If a supervisor was killed, its children hold its socket
 # until they have noticed that and ended.
 WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.1
 PARENT_POLL_SECONDS = 1.0  # if the kernel cannot report the end of a process
 IDLE_SECONDS = 30.0  # the longest wait for a signal, such as that of the end of a child
-REST_SECONDS = 10.0  # the supervisor rests so long after the start of the last part
+REST_SECONDS = 10.0  # the time from the start of the last part until the supervisor rests
 NOTE_SECONDS = 2.0  # the time limit for storing that a child has ended
 WAITING = (
     "Until it works, no checks run, status pages come from their last copies, and all other "
@@ -146,7 +146,7 @@ class Supervisor:
             if not faults.is_server_away(fault):
                 raise
             self._greet()
-            # Once: it may be away for hours.
+            # Logged once, because it may be away for hours.
             self._log.error("%s %s", faults.cause_of(fault), WAITING)
             self._retry_at = time.monotonic() + self._pauses.take()
         else:

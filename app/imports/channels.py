@@ -140,8 +140,8 @@ def labelled(name: str, kind: str = "") -> str:
 
 def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
     """Give each draft the channels of its notifications. A notification that several drafts share
-    becomes a contact, whose address people change once for all. Returns the channels of the
-    contacts by name.
+    becomes a contact, so that people can change its address in one place. Returns the channels of
+    the contacts by name.
     """
     fitting = [draft for draft in drafts if not draft.refusal]
     uses = Counter(notification for draft in fitting for notification in set(draft.notifications))

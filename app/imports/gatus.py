@@ -313,8 +313,8 @@ def _alerts(
     draft: Draft, entry: ImportEntry, providers: _Providers, interval: float | None = None
 ) -> None:
     """``interval``: seconds between checks; None for an external endpoint, which is pushed."""
-    dropped: list[Mapping[str, Any]] = []
-    kept: list[Mapping[str, Any]] = []
+    with_channel: list[Mapping[str, Any]] = []
+    without_channel: list[Mapping[str, Any]] = []
     for alert in map(mapping, entry.list("alerts")):
         kind = string(alert.get("type"))
         settings = {key: value for key, value in alert.items() if value is not None}
@@ -334,11 +334,11 @@ def _alerts(
         override = mapping(alert.get("provider-override"))
         notification = providers.notification(kind, entry.text("group"), override)
         draft.notify(notification)
-        (kept if notification.channels else dropped).append(merged)
+        (with_channel if notification.channels else without_channel).append(merged)
     # If no alert has a channel of Wakeful, the thresholds count for the contact that a person
     # chooses instead.
-    if kept or dropped:
-        _thresholds(draft, kept or dropped, interval)
+    if alerts := with_channel or without_channel:
+        _thresholds(draft, alerts, interval)
 
 
 def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: float | None) -> None:

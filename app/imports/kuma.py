@@ -71,7 +71,7 @@ TOOL = Tool(
             " failure."
         ),
     },
-    # Bookkeeping, and settings of kinds that are refused: Uptime Kuma fills in those of all kinds.
+    # Bookkeeping, and settings of some kinds: Uptime Kuma writes them for monitors of every kind.
     ignored=(
         "id", "weight", "path", "childrenIDs", "dns_", "docker_", "packet", "push", "mqtt",
         "grpc", "radius", "database", "kafka", "rabbitmq", "snmp", "gamedig", "game", "json",
@@ -371,11 +371,11 @@ def _record_pattern(type_: str, operator: str, value: str) -> tuple[str, str] | 
     if positive not in _RECORD_OPS:
         return None
     if type_ in NAMES and positive in ("equals", "ends_with"):
-        wanted = literal_pattern(f"{value.removesuffix('.')}.")
+        literal = literal_pattern(f"{value.removesuffix('.')}.")
     else:
-        wanted = literal_pattern(value)
+        literal = literal_pattern(value)
     op = "matches" if positive == operator else "not_matches"
-    return op, record_pattern(type_, _RECORD_OPS[positive].format(wanted))
+    return op, record_pattern(type_, _RECORD_OPS[positive].format(literal))
 
 
 def _login(draft: Draft, entry: ImportEntry) -> None:

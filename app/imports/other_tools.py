@@ -223,7 +223,7 @@ CHECKMATE = Tool(
     kinds={"docker": "Docker", "hardware": N_("hardware"),
            "pagespeed": "PageSpeed", "game": N_("game server")},
     dropped={"notifications": N_("Notifications dropped: the file has only their numbers.")},
-    # Bookkeeping, and settings of single kinds: Checkmate fills in those of all kinds.
+    # Bookkeeping, and settings of some kinds: Checkmate writes them for monitors of every kind.
     ignored=(
         "_id", "__v", "id", "userId", "teamId", "status", "uptime", "created", "updated", "recent",
         "checks", "stats", "port", "secret", "threshold", "alertThreshold", "matchMethod", "geo",

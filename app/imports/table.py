@@ -25,7 +25,7 @@ from app.imports.values import MIN_MILLISECONDS, cut_line, number, seconds, trut
 from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS
 
 MAX_CELL = 100_000
-# Each of a few lines without a URL gets a refusal. With more of them, the file is no list at all.
+# A few lines without a URL are refused one by one. With more of them, the file is not a list.
 MAX_LINES_WITHOUT_URL = 10
 NO_LIST = N_(
     "Wakeful does not know this file: most of its lines have no URL. It reads one monitor a line,"

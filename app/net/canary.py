@@ -182,7 +182,7 @@ def _ask(
     put: Callable[[_Answer], None],
 ) -> None:
     """Ask all canaries at once, then end the connections."""
-    # Imported here: all commands read the settings, of which canaries are, and few ask DNS.
+    # Imported here: every command reads the settings, and so this module, but few ask DNS.
     from app.net.resolver import Resolver
 
     unanswered = len(canaries)

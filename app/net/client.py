@@ -423,9 +423,9 @@ def page_text(markup: str) -> str:
     ``html.parser`` is not used: with tags that never end it takes quadratic time, 16 s for the
     16 KiB that are read of an answer, and it raises on some marks.
     """
-    begin, *rest = _COMMENT.sub("", markup).split("<")
+    begin, *pieces = _COMMENT.sub("", markup).split("<")
     texts, hidden_by = [begin], ""
-    for piece in rest:
+    for piece in pieces:
         tag = _TAG.match(piece)
         name = tag[0].lower() if tag else ""
         if hidden_by and name != f"/{hidden_by}":

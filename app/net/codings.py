@@ -21,7 +21,7 @@ ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
 _PIECE = 64 * 1024  # bytes that a stage passes on at once
 _MAX_WINDOW = 8 * 1024 * 1024  # RFC 9659: the largest window that a zstd sender may use
-_ZSTD_SLICE = 64  # bytes in, at most 2 MiB out: its decoder cannot be told to stop
+_ZSTD_SLICE = 64  # bytes at a time, which become at most 2 MiB: the decoder has no limit on output
 _MAX_STAGES = 3
 # An empty member has a few bytes and takes longer to decode than to send, and a body of empty
 # members never reaches the cap. Real bodies have some hundred members at most.
@@ -43,11 +43,11 @@ class _Members:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._begun = 0
+        self._count = 0
 
     def begin(self) -> None:
-        self._begun += 1
-        if self._begun > _MAX_MEMBERS:
+        self._count += 1
+        if self._count > _MAX_MEMBERS:
             sentence = N_("%(coding)s: it has more than %(most)s members")
             raise Undecodable(_(sentence, coding=self._name, most=f"{_MAX_MEMBERS:,}"))
 
@@ -60,7 +60,7 @@ class _Zlib:
         self._gzip = name == "gzip"
         self._inflate = zlib.decompressobj(31) if self._gzip else None
         self._members = _Members(name)
-        self._head = b""  # of deflate, until it is long enough to tell its two forms apart
+        self._head = b""  # the first byte of deflate: two bytes show which of its two forms it is
         self.whole = False
 
     def push(self, data: bytes) -> Iterator[bytes]:
@@ -104,11 +104,11 @@ class _Brotli:
 
     def __init__(self) -> None:
         self._decoder = brotli.Decompressor()
-        self._begun = False
+        self._has_begun = False
 
     def push(self, data: bytes) -> Iterator[bytes]:
-        if data and not self._begun:
-            data, self._begun = _narrow(data[0]) + data[1:], True
+        if data and not self._has_begun:
+            data, self._has_begun = _narrow(data[0]) + data[1:], True
         try:
             while not self._decoder.is_finished():
                 out = self._decoder.process(data, output_buffer_limit=_PIECE)
@@ -237,7 +237,10 @@ def codings(values: list[str]) -> list[str]:
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is the beginning of this one
+    (
+        codecs.BOM_UTF32_LE,
+        "utf-32-le",
+    ),  # before UTF-16, because its mark begins with that of UTF-16
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),

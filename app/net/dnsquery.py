@@ -52,20 +52,20 @@ class DnsAnswer:
 
 
 class Question:
-    """Asks for one record type of one name. ``done`` is called once, on the loop, unless ``cancel``
-    came first.
+    """Asks for one record type of one name. ``on_done`` is called once, on the loop, unless
+    ``cancel`` came first.
     """
 
     def __init__(
         self, loop: Loop, name: dns.name.Name, rdtype: dns.rdatatype.RdataType,
-        servers: Sequence[DnsServer], done: Callable[[DnsAnswer], None],
+        servers: Sequence[DnsServer], on_done: Callable[[DnsAnswer], None],
         on_silence: Callable[[DnsServer], None],
     ) -> None:  # fmt: skip
         self._loop = loop
         self._name = name
         self._rdtype = rdtype
         self._servers = servers
-        self._done: Callable[[DnsAnswer], None] | None = done
+        self._on_done: Callable[[DnsAnswer], None] | None = on_done
         self._on_silence = on_silence
         self._attempt = -1
         self._hops = 0
@@ -77,7 +77,7 @@ class Question:
         self._next()
 
     def cancel(self) -> None:
-        self._done = None
+        self._on_done = None
         self._release()
 
     def _release(self) -> None:
@@ -89,10 +89,10 @@ class Question:
         self._sockets.clear()
 
     def _finish(self, part: DnsAnswer) -> None:
-        done, self._done = self._done, None
+        on_done, self._on_done = self._on_done, None
         self._release()
-        if done is not None:
-            done(part)
+        if on_done is not None:
+            on_done(part)
 
     def _wait(self, seconds: float, call: Callable[[], None]) -> None:
         if self._timer is not None:
@@ -101,7 +101,7 @@ class Question:
 
     def _next(self) -> None:
         """Ask the next server that has not failed yet; give up after the last round."""
-        while self._done is not None:
+        while self._on_done is not None:
             self._attempt += 1
             round_, index = divmod(self._attempt, len(self._servers))
             if round_ >= ROUNDS or len(self._faults) == len(self._servers):

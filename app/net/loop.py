@@ -27,7 +27,7 @@ READ = select.EPOLLIN
 WRITE = select.EPOLLOUT
 
 HANG_UP_SECONDS = 5.0  # how long the other side may take to end a connection too
-HANG_UP_BYTES = 64 * 1024  # the other side may send so much until then
+HANG_UP_BYTES = 64 * 1024  # how many bytes the other side may still send
 MAX_ENDING = 200  # connections that are ending; for another one, the oldest is closed
 
 Handler = Callable[[int, int], None]  # (file descriptor, epoll events)

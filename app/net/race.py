@@ -79,21 +79,21 @@ class Race:
         self._sockets: dict[int, tuple[socket.socket, str]] = {}
         self._errors: list[int] = []
         self._timers: list[Timer] = []
-        self._done: Callable[[RaceResult], None] | None = None
+        self._on_done: Callable[[RaceResult], None] | None = None
 
-    def start(self, done: Callable[[RaceResult], None]) -> None:
-        """Begin to connect. ``done`` is called once, perhaps before this returns."""
-        self._done = done
+    def start(self, on_done: Callable[[RaceResult], None]) -> None:
+        """Begin to connect. ``on_done`` is called once, perhaps before this returns."""
+        self._on_done = on_done
         self._timers.append(self._loop.call_at(self._deadline, self._time_out))
         self._try_more()
 
     def cancel(self) -> None:
-        """Close everything; ``done`` is not called any more."""
-        self._done = None
+        """Close everything; ``on_done`` is not called any more."""
+        self._on_done = None
         self._release()
 
     def _try_more(self) -> None:
-        while self._untried and self._done is not None:
+        while self._untried and self._on_done is not None:
             is_pending = self._try(self._untried.popleft())
             if is_pending and self._stagger and self._untried:
                 due = time.monotonic() + self._stagger
@@ -157,9 +157,9 @@ class Race:
 
     def _finish(self, raced: RaceResult) -> None:
         self._release()
-        done, self._done = self._done, None
-        if done is not None:
-            done(raced)
+        on_done, self._on_done = self._on_done, None
+        if on_done is not None:
+            on_done(raced)
         elif raced.tcp is not None:
             self._loop.hang_up(raced.tcp)
 
@@ -174,8 +174,8 @@ class Race:
 # it is not tested again for ALIVE_SECONDS. After a failure the next tests are short: a name with a
 # dead family must not stay slow to check.
 
-ALIVE_SECONDS = 300.0  # for so long IPv4 that accepted a connection is not tested again
-DEAD_SECONDS = 900.0  # for so long after a failure, a test waits only DEAD_WAIT
+ALIVE_SECONDS = 300.0  # how long IPv4 that accepted a connection is not tested again
+DEAD_SECONDS = 900.0  # how long after a failure a test waits only DEAD_WAIT
 DEAD_WAIT = 1.0  # seconds
 MIN_WAIT = 0.3  # seconds; with less time, only a family that failed recently is tested
 ROUTE_SECONDS = 5.0  # how long the result of ``has_route`` is cached
@@ -230,17 +230,18 @@ class Families:
 
     def test(
         self, addresses: Sequence[str], used: str, port: int, deadline: float,
-        done: Callable[[Warn | None], None],
+        on_done: Callable[[Warn | None], None],
     ) -> None:  # fmt: skip
-        """Call ``done`` with a warning if the family that was not used is dead; with None if it is
-        alive or was not tested.
+        """Call ``on_done`` with a warning if the family that was not used is dead; with None if it
+        is alive or was not tested.
 
         ``addresses``: the addresses of a name that the policy allows; ``used``: the one that
-        answered. ``deadline`` is monotonic. Without a test, ``done`` is called before this returns.
+        answered. ``deadline`` is monotonic. Without a test, ``on_done`` is called before this
+        returns.
         """
         unused = tuple(address for address in addresses if is_ipv6(address) != is_ipv6(used))
         if not unused or len(unused) == len(addresses) or not has_route(unused[0]):
-            done(None)
+            on_done(None)
             return
         warning = Warn.IPV6_UNREACHABLE if is_ipv6(unused[0]) else Warn.IPV4_UNREACHABLE
         key = (unused, port)
@@ -248,13 +249,13 @@ class Families:
         now = time.monotonic()
         # IPv6 is tried first. If IPv4 was used nevertheless, IPv6 may have failed since its test.
         if alive and now - since < ALIVE_SECONDS and not is_ipv6(unused[0]):
-            done(None)
+            on_done(None)
             return
         seconds = deadline - now
         if alive is False and now - since < DEAD_SECONDS:
             seconds = min(seconds, DEAD_WAIT)
         elif seconds < MIN_WAIT:
-            done(None)
+            on_done(None)
             return
         race = Race(self._loop, unused, port, now + seconds)
         self._races.add(race)
@@ -264,7 +265,7 @@ class Families:
             if raced.tcp is not None:
                 self._loop.hang_up(raced.tcp)
             self._cached[key] = (raced.tcp is not None, time.monotonic())
-            done(None if raced.tcp is not None else warning)
+            on_done(None if raced.tcp is not None else warning)
 
         race.start(finished)
 

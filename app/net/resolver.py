@@ -98,9 +98,9 @@ class Resolver:
             return Resolved(host, (str(ip_address(host)),))
         return None
 
-    def look_up(self, host: str, done: Callable[[Resolved], None]) -> Callable[[], None]:
-        """Look up ``host`` and call ``done``; concurrent callers share one look-up. Returns a
-        function that cancels the call of ``done``.
+    def look_up(self, host: str, on_done: Callable[[Resolved], None]) -> Callable[[], None]:
+        """Look up ``host`` and call ``on_done``; concurrent callers share one look-up. Returns a
+        function that cancels the call of ``on_done``.
         """
         running = self._running.get(host)
         if running is not None and time.monotonic() - running.created_at > STALE_SECONDS:
@@ -109,7 +109,7 @@ class Resolver:
             running = None
         if running is None:
             running = _Lookup(self, host)
-            running.waiting.append(done)
+            running.waiting.append(on_done)
             self._running[host] = running
             try:
                 running.start()
@@ -117,12 +117,12 @@ class Resolver:
                 self._running.pop(host, None)
                 raise
         else:
-            running.waiting.append(done)
+            running.waiting.append(on_done)
         waiting = running.waiting
 
         def remove() -> None:
-            if done in waiting:
-                waiting.remove(done)
+            if on_done in waiting:
+                waiting.remove(on_done)
 
         return remove
 
@@ -158,8 +158,8 @@ class Resolver:
     def finished(self, lookup: _Lookup, resolved: Resolved, ttl: float) -> None:
         self._running.pop(lookup.host, None)
         self._cache.put(resolved, ttl)
-        for done in list(lookup.waiting):
-            done(resolved)
+        for on_done in list(lookup.waiting):
+            on_done(resolved)
 
 
 class _Lookup:
@@ -175,7 +175,7 @@ class _Lookup:
         self._questions: dict[dns.rdatatype.RdataType, Question] = {}
         self._timer: Timer | None = None
         self._worst: DnsAnswer | None = None
-        self._began = time.monotonic()
+        self._began_at = time.monotonic()
 
     def start(self) -> None:
         try:
@@ -247,7 +247,7 @@ class _Lookup:
             self.start()
             return
         ttl = NEGATIVE_TTL if worst.fault in (None, Cause.DNS_NXDOMAIN) else 0
-        resolved = fault_of(self.host, self._worst, time.monotonic() - self._began)
+        resolved = fault_of(self.host, self._worst, time.monotonic() - self._began_at)
         self._resolver.finished(self, resolved, ttl)
 
 

@@ -32,7 +32,7 @@ class IncidentSeverity(StrEnum):
     """How bad an incident is (decision 19). A degraded one becomes down when checks fail."""
 
     DOWN = "down"
-    DEGRADED = "degraded"  # slow for so long that it alerts; it is no downtime
+    DEGRADED = "degraded"  # slow for ``slow_alert_after`` minutes; this is not downtime
 
 
 class Classification(StrEnum):

@@ -291,9 +291,9 @@ class MonitorQuery:
     to), and ``ids`` (the matches of an earlier search). ``exact``: leave out of the state ``down``
     the monitors whose failure is not confirmed.
 
-    Other parameters choose what is read of each monitor, because figures are expensive: the ranges
-    of ``uptime`` (a remote server sends them all), and whether ``hours`` are added, if the store
-    has them. ``brief``: leave out ``alerts``, ``locations`` and ``next_check_at``. ``status_only``,
+    Other parameters choose which fields are read, because figures are expensive: the ranges of
+    ``uptime`` (a remote server sends them all), and whether ``hours`` are added, if the store has
+    them. ``brief``: leave out ``alerts``, ``locations`` and ``next_check_at``. ``status_only``,
     for a list by state: only ``id``, ``name``, ``url``, ``interval``, ``status``, ``cause`` and
     ``status_since`` are needed; other fields may have their defaults. ``counts``: the counts that
     ``overview`` has just returned for the same filters, so that they are not counted again.

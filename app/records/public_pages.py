@@ -86,7 +86,7 @@ class PublicIncident:
 class PublicWindow:
     """One occurrence of a maintenance window, or a scheduled post's times.
 
-    ``uid`` and ``sequence`` are those of its calendar entry (RFC 5545). ``components``: empty means
+    ``uid`` and ``sequence`` belong to its calendar entry (RFC 5545). ``components``: empty means
     all. ``cancelled``: it was deleted, and calendars must show that. ``repeats``: the occurrences
     after the first two in words, such as "and each Sunday".
     """
@@ -107,9 +107,9 @@ class PublicWindow:
 class PublicPage:
     """The contents of the first page of a status page.
 
-    ``made_at``: when these figures were read. ``posts``: open and scheduled ones, and those that
-    ended within the last 14 days, newest first. ``windows``: those that run now or start within 90
-    days, by start. ``recent_incidents``: how many incidents overlap the last 14 days.
+    ``made_at``: when these figures were read. ``posts``: open and scheduled posts, and posts that
+    ended within the last 14 days, newest first. ``windows``: windows that run now or start within
+    90 days, by start. ``recent_incidents``: how many incidents overlap the last 14 days.
     """
 
     page: StatusPage

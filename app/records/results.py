@@ -25,7 +25,7 @@ from app.records.secrets import Pair
 class StatisticsRange(StrEnum):
     """How far back statistics look (decision 11)."""
 
-    HOURS = "3h"  # an addition of ours
+    HOURS = "3h"
     DAY = "24h"
     WEEK = "7d"
     MONTH = "30d"
@@ -230,10 +230,10 @@ class Outcome:
     ``evidence`` is ready for JSON, without secrets (each kind in app/checks lists its fields).
     Every check that is not ``up`` has it. A check that is ``up`` has it if its answer has changed,
     and every ten minutes. ``ssl_issued_at``, ``ssl_expires_at``, ``ssl_fingerprint`` and
-    ``ssl_host`` are about one certificate: of those of all requests in a chain of redirects, the
-    one that expires first. ``matched``: the text to find with the text around it, for a test before
-    saving. ``conclusive``: the failure needs no confirmation, such as a heartbeat's. ``since``:
-    when the failure began, if that was before the check.
+    ``ssl_host`` are about the certificate that expires first in a chain of redirects. ``matched``:
+    the text to find with the text around it, for a test before saving. ``conclusive``: the failure
+    needs no confirmation, such as a heartbeat's. ``since``: when the failure began, if that was
+    before the check.
     """
 
     result: Result

@@ -41,7 +41,7 @@ class MaintenanceWindow:
 
 MAX_LINK = 2048
 MARKERS_KEPT_DAYS = 400
-# A marker within this time before an incident may be its cause. An incident names so many of them.
+# A marker within this time before an incident may be its cause. An incident names a few of them.
 LIKELY_CAUSE_WITHIN = timedelta(hours=1)
 MAX_MARKERS_NAMED = 3
 

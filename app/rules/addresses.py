@@ -31,8 +31,8 @@ def check(value: str) -> str:
 
 
 def wire(address: str) -> str:
-    """The address as it is sent: an international domain becomes IDNA; the part before the @ stays
-    as it is, and may need SMTPUTF8. Raises ValueError with a sentence.
+    """The address as it is sent: an international domain becomes IDNA. The part before the @ is not
+    changed, and may need SMTPUTF8. Raises ValueError with a sentence.
     """
     local, _at, domain = address.rpartition("@")
     if len(address) > MAX_ADDRESS or ENCODED in address or not _LOCAL.fullmatch(local):

@@ -92,7 +92,7 @@ def parse_exact_json(text: str) -> Any:
     """
     try:
         return json.loads(
-            text, parse_int=_whole, parse_float=WrittenNumber, parse_constant=_no_constant
+            text, parse_int=_whole_number, parse_float=WrittenNumber, parse_constant=_no_constant
         )
     except RecursionError:
         raise ValueError(_(TOO_DEEP)) from None
@@ -135,7 +135,7 @@ def _commas() -> Iterator[str]:
     return chain([""], repeat(","))
 
 
-def _whole(digits: str) -> int | WrittenNumber:
+def _whole_number(digits: str) -> int | WrittenNumber:
     is_plain = len(digits) <= MAX_DIGITS and digits != "-0"
     return int(digits) if is_plain else WrittenNumber(digits)
 

@@ -90,15 +90,15 @@ def rows(pairs: Pairs, field: str) -> tuple[list[list[tuple[str, str]]], list[tu
     row.
     """
     by_index: dict[str, list[tuple[str, str]]] = {}
-    others = []
+    other_pairs = []
     name_in_row = re.compile(rf"{re.escape(field)}\[([0-9]+)\]\[([^\[\]]+)\](.*)", re.DOTALL)
     for name, value in pairs:
         if match := name_in_row.fullmatch(name):
             index, first, brackets = match.groups()
             by_index.setdefault(index, []).append((first + brackets, value))
         else:
-            others.append((name, value))
-    return [by_index[index] for index in sorted(by_index, key=index_order)], others
+            other_pairs.append((name, value))
+    return [by_index[index] for index in sorted(by_index, key=index_order)], other_pairs
 
 
 def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
@@ -153,7 +153,7 @@ def write(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     """
     pairs: list[tuple[str, str]] = []
     for name, value in fields.items():
-        pairs.extend(_written(name, value))
+        pairs.extend(_pairs_of(name, value))
     return pairs
 
 
@@ -161,7 +161,7 @@ def write(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
 INDEXED_LISTS = frozenset({"locations", "schedule"})
 
 
-def _written(name: str, value: Any) -> list[tuple[str, str]]:
+def _pairs_of(name: str, value: Any) -> list[tuple[str, str]]:
     if value is None or value == ():
         return [(name, "")]
     if isinstance(value, bool):
@@ -182,7 +182,7 @@ def _written(name: str, value: Any) -> list[tuple[str, str]]:
                 for index, group in enumerate(value)
                 for pair in (
                     (f"{name}[{index}][name]", group.name),
-                    *_written(f"{name}[{index}][monitors]", group.monitors),
+                    *_pairs_of(f"{name}[{index}][monitors]", group.monitors),
                 )
             ]
         if isinstance(value[0], str) and name not in INDEXED_LISTS:

@@ -1,7 +1,7 @@
 """The label, the help text and the rule for the value of each channel.
 
-Pure: forms import it. The rules are those of decision 5. They check only the form of a value
-and never use the network.
+Pure: forms import it. The rules (decision 5) check only the form of a value and never use the
+network.
 """
 
 from __future__ import annotations

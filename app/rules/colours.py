@@ -54,7 +54,7 @@ def _towards(end: str, colour: str, ground: str) -> str:
 
 def _mixed(colour: str, other: str, share: float) -> str:
     pairs = zip(_channels(colour), _channels(other), strict=True)
-    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+    return "#" + "".join(f"{round(start + (end - start) * share):02x}" for start, end in pairs)
 
 
 def _channels(colour: str) -> tuple[int, int, int]:

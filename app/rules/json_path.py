@@ -32,7 +32,7 @@ from jsonpath_rfc9535.selectors import FilterSelector
 from app.i18n import _
 from app.rules.bounded import TOO_DEEP, WorkBudget, compiled, matches
 
-_CHARACTERS = 8  # of a filter: so many count as one unit of work for each value that it tests
+_CHARACTERS = 8  # of a filter that count as one unit of work for each value that it tests
 
 _work: ContextVar[WorkBudget] = ContextVar("work")
 

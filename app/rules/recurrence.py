@@ -95,7 +95,7 @@ def covers(window: MaintenanceWindow, moment: datetime) -> bool:
     return span is not None and span[0] <= moment
 
 
-@lru_cache(maxsize=256)  # called for each result of a check, of which a minute has many
+@lru_cache(maxsize=256)  # called for each result of a check: many times with the same minute
 def _first(window: MaintenanceWindow, after: datetime) -> Occurrence | None:
     return next(_spans(window, after), None)
 
@@ -194,8 +194,8 @@ def _walls(window: MaintenanceWindow, since: datetime) -> Iterator[datetime]:
         step = STEPS[window.repeat]
         return (first + n * step for n in count(max(0, (last - first) // step - 1)))
     # CronSim's reverse search begins before the given moment. A tick at ``last`` itself counts.
-    beyond = last.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    ticks = CronSim(window.repeat, beyond, reverse=True)
+    search_end = last.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    ticks = CronSim(window.repeat, search_end, reverse=True)
     tick = next((tick for tick in ticks if _moment(window, tick) <= since), first)
     return CronSim(window.repeat, max(first, tick - timedelta(minutes=1)))
 
@@ -230,8 +230,8 @@ def _end(window: MaintenanceWindow, start: datetime, wall: datetime) -> datetime
     length, zone = _length(window), zone_of(window.zone)
     end = clock_moment(wall + length, zone, second=True)
     changes = (_change(window, wall), _change(window, wall + length))
-    within = changes[0] == changes[1] is not None
-    return start + length if within or end <= start else end
+    is_in_change = changes[0] == changes[1] is not None
+    return start + length if is_in_change or end <= start else end
 
 
 def _change(window: MaintenanceWindow, wall: datetime) -> tuple[object, object] | None:

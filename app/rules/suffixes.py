@@ -27,8 +27,8 @@ def _icann() -> PublicSuffixList:
 def registrable_domain(host: str) -> str | None:
     """The domain that was registered for ``host``, in ASCII and lower case: example.co.uk.
 
-    A private suffix itself, such as uk.com, is registered too. None if there is none: for an IP
-    address, a single label such as localhost, a public suffix.
+    A private suffix itself, such as uk.com, is registered too. None for an IP address, a single
+    label such as localhost, and a public suffix.
     """
     name = host.strip("[]").rstrip(".").lower()
     if is_ip_address(name.partition("%")[0]):

@@ -82,35 +82,35 @@ def first_moment(wall: datetime, zone: tzinfo) -> datetime:
     if moment.astimezone(zone).replace(tzinfo=None) == wall:
         return moment
     # The skip lies between the moments that the two offsets give.
-    early, late = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), moment
-    offset = early.astimezone(zone).utcoffset()
-    while late - early > timedelta(seconds=1):
-        middle = (early + (late - early) / 2).replace(microsecond=0)
+    low, high = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), moment
+    offset = low.astimezone(zone).utcoffset()
+    while high - low > timedelta(seconds=1):
+        middle = (low + (high - low) / 2).replace(microsecond=0)
         if middle.astimezone(zone).utcoffset() == offset:
-            early = middle
+            low = middle
         else:
-            late = middle
-    return late
+            high = middle
+    return high
 
 
 def next_change(zone: tzinfo, after: datetime, within: timedelta) -> datetime | None:
     """The next change of the clocks of ``zone`` after ``after``, to the minute. None if there is
     none ``within`` this time.
     """
-    early, offset = after.replace(second=0, microsecond=0), after.astimezone(zone).utcoffset()
-    end = early + within
-    while early < end:
-        late = early + timedelta(days=1)
-        if late.astimezone(zone).utcoffset() == offset:
-            early = late
+    low, offset = after.replace(second=0, microsecond=0), after.astimezone(zone).utcoffset()
+    end = low + within
+    while low < end:
+        high = low + timedelta(days=1)
+        if high.astimezone(zone).utcoffset() == offset:
+            low = high
             continue
-        while late - early > timedelta(minutes=1):
-            middle = early + (late - early) // 2
+        while high - low > timedelta(minutes=1):
+            middle = low + (high - low) // 2
             if middle.astimezone(zone).utcoffset() == offset:
-                early = middle
+                low = middle
             else:
-                late = middle
-        return late.replace(second=0, microsecond=0)
+                high = middle
+        return high.replace(second=0, microsecond=0)
     return None
 
 

@@ -74,7 +74,7 @@ class _MailQueue:
         app = current_app._get_current_object()  # type: ignore[attr-defined]
         try:
             self._waiting.put_nowait((app, work))
-            self._log.ended()
+            self._log.end()
         except queue.Full:
             self._log.error(
                 "%d %s wait to be mailed, and more are dropped. Is the mail server slow?",

@@ -344,7 +344,7 @@ def test_a_damaged_hour_is_named_once_and_stops_nothing(
     ).one()
     total = store.results.list(ResultQuery(ids[0])).total
     for value in (b"", intact[: len(intact) // 2], bytes(50), b"text"):
-        packed.log.ended((ids[0], to_ms(start) // HOUR_MS, 1))
+        packed.log.end((ids[0], to_ms(start) // HOUR_MS, 1))
         caplog.clear()
         with writing() as session:
             session.execute(update(PackedHourRow).where(*hour).values(packed=value))

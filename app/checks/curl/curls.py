@@ -21,7 +21,7 @@ _BROKEN = select.EPOLLERR | select.EPOLLHUP
 
 
 class Curls:
-    """All transfers in flight. ``start`` sends a request, and ``done`` gets its ``Exchange``."""
+    """All transfers in flight. ``start`` sends a request, and ``on_done`` gets its ``Exchange``."""
 
     def __init__(self, loop: Loop, ca_bundle: str, user_agent: str) -> None:
         self._loop = loop
@@ -42,17 +42,17 @@ class Curls:
     def start(
         self,
         request: Request,
-        done: Callable[[Exchange], None],
+        on_done: Callable[[Exchange], None],
         on_error: Callable[[Exception], None],
     ) -> None:
-        """Send a request; ``done`` is called on the loop, never before this returns.
+        """Send a request; ``on_done`` is called on the loop, never before this returns.
 
         If reading the result raises, ``on_error`` is called instead.
         """
         wire = self._idle.pop() if self._idle else Wire(self._ca_bundle, self._user_agent)
         try:
             wire.send(request, self._dropped_pins(request))
-            wire.owner = (done, on_error)
+            wire.owner = (on_done, on_error)
             self._multi.add_handle(wire.curl)
         except BaseException:
             wire.close()
@@ -60,7 +60,7 @@ class Curls:
         self._wires[wire.curl] = wire
 
     def close(self) -> None:
-        """Drop everything in flight without calling ``done``."""
+        """Drop everything in flight without calling ``on_done``."""
         for wire in self._wires.values():
             wire.owner = None
             self._multi.remove_handle(wire.curl)
@@ -148,7 +148,7 @@ class Curls:
 
     def _finished(self, curl: pycurl.Curl, code: int, words: str) -> None:
         wire = self._wires.pop(curl)
-        done, on_error = wire.owner
+        on_done, on_error = wire.owner
         wire.owner = None
         self._multi.remove_handle(curl)
         try:
@@ -162,4 +162,4 @@ class Curls:
             self._idle.append(wire)
         else:
             wire.close()
-        done(exchange)
+        on_done(exchange)

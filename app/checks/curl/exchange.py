@@ -169,7 +169,7 @@ def _setter() -> Callable[[pycurl.Curl], None] | None:
         # Names are looked up in the libraries that pycurl itself is linked to.
         library = ctypes.CDLL(getattr(pycurl, "_pycurl", pycurl).__file__)
         set_option, set_options = library.curl_easy_setopt, library.SSL_CTX_set_options
-        # Another TLS library would give the callback an object of its own, which is not OpenSSL's.
+        # Another TLS library would pass the callback an object that is not OpenSSL's.
         is_openssl = str(pycurl.version_info()[5]).startswith("OpenSSL/")
         offset = _handle_offset(pycurl.Curl()) if is_openssl else None
     except (OSError, AttributeError):

@@ -52,7 +52,7 @@ class Wire:
 
     def __init__(self, ca_bundle: str, user_agent: str) -> None:
         self.curl = pycurl.Curl()
-        self.owner: Any = None  # ``done`` and ``on_error`` of the request in flight
+        self.owner: Any = None  # ``on_done`` and ``on_error`` of the request in flight
         self._ca_bundle = ca_bundle
         self._user_agent = user_agent
         self._special = False  # the handle has options beside the standing ones
@@ -208,7 +208,9 @@ class Wire:
                 self._endless = _STREAM.search(block) is not None
             if b"\ncontent-encoding:" in block and self._current.method != "HEAD":
                 headers = read_headers(self._lines[self._block :])
-                names = codings([v for key, v in headers if key.lower() == "content-encoding"])
+                names = codings(
+                    [value for key, value in headers if key.lower() == "content-encoding"]
+                )
                 self._decoder = Decoder(names, BODY_CAP_BYTES) if names else None
         except Exception as error:
             return self._failed(error)

@@ -89,7 +89,7 @@ class DnsCheck(RunningCheck):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._began = 0.0
+        self._began_at = 0.0
         self._question: RecordQuestion | None = None
         self._timer: Timer | None = None
         self.trace = DnsTrace(self.target)
@@ -115,7 +115,7 @@ class DnsCheck(RunningCheck):
         self._ask([DnsServer(address, self.target.port) for address in tried])
 
     def _ask(self, servers: Sequence[DnsServer]) -> None:
-        self._began = time.monotonic()
+        self._began_at = time.monotonic()
         self._timer = self.tools.loop.call_at(self.deadline, self.guard(self._time_out))
         is_default = self.target.server is None
         self._question = RecordQuestion(
@@ -133,14 +133,14 @@ class DnsCheck(RunningCheck):
             self._answered(self._question.answer_so_far())
 
     def _answered(self, answer: DnsAnswer) -> None:
-        self.trace.answer, self.trace.took = answer, time.monotonic() - self._began
+        self.trace.answer, self.trace.took = answer, time.monotonic() - self._began_at
         if self._question is not None:
             self.trace.message = self._question.message
         self._finish()
 
     def _finish(self) -> None:
         self.cancel()
-        self.done(make_outcome(self, self.trace))
+        self.on_done(make_outcome(self, self.trace))
 
 
 def make_outcome(check: RunningCheck, trace: DnsTrace) -> Outcome:

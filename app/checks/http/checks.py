@@ -36,7 +36,7 @@ class HttpCheck(RunningCheck):
         """Nothing: curl's transfers are dropped with curl (``CheckTools.curls``)."""
 
     def _finish(self) -> None:
-        self.done(make_outcome(self.trace, self.tools.trust, self.good))
+        self.on_done(make_outcome(self.trace, self.tools.trust, self.good))
 
     def _hop(self, target: Target) -> None:
         self.trace.hops.append(Hop(target))

@@ -84,7 +84,7 @@ class ChainContents:
         if body is not None:
             lines.append(b"Expect:")  # do not wait for 100 Continue
             if not body and "content-type" not in own_names:
-                lines.append(b"Content-Type:")  # curl would send that of a form for an empty body
+                lines.append(b"Content-Type:")  # for an empty body, curl would send that of a form
         if cookies := self._cookies(target):
             lines.append(b"Cookie: " + cookies)
         return tuple(lines)

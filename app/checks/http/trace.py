@@ -23,9 +23,9 @@ class Hop:
 
 @dataclass(slots=True)
 class Trace:
-    """The course of a whole check. ``failure`` is set if the check ended before a verdict: DNS,
-    policy, a redirect, a fault of our own. ``withheld``: the first host after a redirect that did
-    not get all that the monitor sends, and what it did not get.
+    """The course of a whole check. ``failure`` is set if the check ended without an answer to
+    judge: by DNS, the policy, or a redirect. ``withheld``: the first host after a redirect to which
+    not everything of the monitor's request was sent, and what was not sent.
     """
 
     spec: CheckSpec

@@ -125,7 +125,7 @@ class PingCheck(RunningCheck):
         if self._is_done:
             return
         self.cancel()
-        self.done(make_outcome(self, self._resolution, self._series))
+        self.on_done(make_outcome(self, self._resolution, self._series))
 
 
 def make_outcome(check: RunningCheck, resolution: Resolution, tried: Sequence[Series]) -> Outcome:

@@ -38,7 +38,7 @@ class Length:
         self.max_drained = 2 * max_bytes
         self.too_large = length > max_bytes
         self._missing = length
-        self._kept = BEGINNING_BYTES if self.too_large else length
+        self._max_content = BEGINNING_BYTES if self.too_large else length
 
     @property
     def complete(self) -> bool:
@@ -51,12 +51,12 @@ class Length:
     @property
     def has_beginning(self) -> bool:
         """Whether the stored beginning of a body that is too large is complete."""
-        return len(self.content) >= self._kept
+        return len(self.content) >= self._max_content
 
     def take(self, received: bytearray) -> None:
         """Move the bytes of the body out of ``received``."""
         size = min(self._missing, len(received))
-        self.content += received[: min(size, self._kept - len(self.content))]
+        self.content += received[: min(size, self._max_content - len(self.content))]
         del received[:size]
         self._missing -= size
 
@@ -101,8 +101,8 @@ class Chunks:
 
     @property
     def _is_framed(self) -> bool:
-        taken = self._promised - self._remaining
-        return self._frames > _FRAMES_FREE + taken // _FRAMES_SHARE
+        arrived = self._promised - self._remaining
+        return self._frames > _FRAMES_FREE + arrived // _FRAMES_SHARE
 
     def take(self, received: bytearray) -> None:
         """Decode the bytes of the body and remove them from ``received``. Raises Malformed."""

@@ -61,7 +61,7 @@ class ClientConnection:
         self.request: Any = None
         self._body: Length | Chunks | None = None
         self._searched = 0
-        self.asked = False
+        self.was_asked = False  # whether the application was asked for an answer without the body
 
     @property
     def buffered(self) -> int:

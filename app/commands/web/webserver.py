@@ -40,17 +40,17 @@ def _connections(wanted_max: int) -> int:
     low.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = wanted_max + OTHER_FILES
-    if soft < wanted and soft != resource.RLIM_INFINITY:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+    needed = wanted_max + OTHER_FILES
+    if soft < needed and soft != resource.RLIM_INFINITY:
+        soft = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    files = wanted if soft == resource.RLIM_INFINITY else soft
+    files = needed if soft == resource.RLIM_INFINITY else soft
     return max(THREADS + 1, min(wanted_max, files - OTHER_FILES))
 
 
 class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no types
     """``fd``: an open listening socket to serve on; by default one is opened on ``settings.bind``.
-    ``early``: the database does not answer yet.
+    ``database_is_away``: the database does not answer yet.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         fd: int | None = None,
         limits: Limits | None = None,
         *,
-        early: bool = False,
+        database_is_away: bool = False,
     ) -> None:
-        self._early = early
+        self._database_is_away = database_is_away
         self.limits = limits or Limits()
         self._settings = settings
         self.folder = settings.folder
@@ -117,7 +117,7 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         app = create_app(self._settings)
         if self._settings.store == "local":
             start_signs_of_web(app)
-        if self._early:
+        if self._database_is_away:
             with app.app_context():
                 schema.refuse_until_current()
         return app

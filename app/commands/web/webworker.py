@@ -237,9 +237,9 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         # So a body that is a little too large, or that of a ping, is read to its end, as any other.
         is_over = conn.body.too_large and not conn.body.is_drained and conn.body.has_beginning
         if complete or conn.ended or is_over:
-            # The application says what is wrong with it.
+            # The application refuses a body that is too large or incomplete.
             self._serve(conn)
-        elif conn.expects_continue and not conn.asked:
+        elif conn.expects_continue and not conn.was_asked:
             self._ask(conn)
 
     # --- a thread answers
@@ -268,7 +268,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         if conn.body.is_drained and not _is_ping(conn):  # the beginning of a ping's is kept
             self._serve(conn)
             return
-        conn.asked = True
+        conn.was_asked = True
         self._unpark(conn)
         self._hand_over(conn, self._early, self._early_pool)
 
@@ -366,7 +366,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             return
         self._expiry_due = now + _EXPIRY_PAUSE
         for conn in list(self._parked):
-            if conn.handler == self._read_body and not conn.asked and conn.ask_at <= now:
+            if conn.handler == self._read_body and not conn.was_asked and conn.ask_at <= now:
                 self._ask(conn)
             elif conn.deadline <= now:
                 self._expire(conn)
@@ -415,13 +415,13 @@ class RefusalFilter(logging.Filter):
         line = record.getMessage()
         if not line.startswith(BEGINS):
             return True
-        within, left_out = self._bound.take(BEGINS)
+        is_allowed, left_out = self._bound.take(BEGINS)
         if len(line) > MAX_CHARACTERS:
             line = f"{line[:MAX_CHARACTERS]}…"
         if left_out:
             line += f" (left out before: {left_out[BEGINS]})"
         record.msg, record.args = line, None
-        return within
+        return is_allowed
 
 
 class _ErrorSocket:

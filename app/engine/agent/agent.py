@@ -209,7 +209,7 @@ class Agent:
                 cause=fields,
             )
         elif whole:
-            self._log.ended()
+            self._log.end()
 
     def _job(self, item: Json) -> Job:
         """Read a monitor, and check its values: one that the schedule cannot use would end the
@@ -296,4 +296,4 @@ class RefusedChecks:
                 cause=True,
             )
         elif not all_refused:
-            self._log.ended()
+            self._log.end()

@@ -74,7 +74,7 @@ class AssignedFile:
             )  # fmt: skip
             return
         self._write_at = None
-        if self._log.ended():
+        if self._log.end():
             log.warning("What to check is written to %s again.", self._path)
 
     def read(self) -> tuple[str, list[str]]:

@@ -321,7 +321,7 @@ class ServerLink:
         because a backlog causes one every few seconds.
         """
         self._pauses.reset()
-        if not (more and self._log.cause() == LATER) and self._log.ended():
+        if not (more and self._log.cause() == LATER) and self._log.end():
             log.warning("The exchange with the server works again.")
 
     def _hello(self) -> None:

@@ -175,9 +175,9 @@ class QueueFaults:
                 "A fault of ours while %s:", self._doing, topic=topic, cause=True, exc_info=fault
             )
 
-    def ended(self) -> None:
+    def end(self) -> None:
         """Note that the broker was used: log that it works again."""
-        if self._log.ended():
+        if self._log.end():
             log.warning("The broker works again.")
 
 

@@ -216,7 +216,7 @@ class Desk:
         hour, and a dead one would look the same.
         """
         names = self._listeners()
-        self._faults.ended()
+        self._faults.end()
         for to in names:
             self._send_to(to, [], [])
 
@@ -239,7 +239,7 @@ class Desk:
                     unsent = outcomes[start:] + self._unsent[to]
                     self._unsent[to] = unsent[-MAX_UNSENT:]
                 return
-            self._faults.ended()
+            self._faults.end()
 
 
 def make_desk(settings: Settings) -> Desk:
@@ -300,7 +300,7 @@ def run(settings: Settings) -> int:
         except Exception as fault:
             faults.tell(fault)  # Celery would log the arguments
         else:
-            faults.ended()
+            faults.end()
 
     def end() -> None:
         """End the process without Celery, whose consumer hangs."""

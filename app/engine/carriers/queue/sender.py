@@ -163,7 +163,7 @@ class QueueCarrier:
                     time.sleep(RETRY_SECONDS)
             else:
                 if broker_used:
-                    faults.ended()
+                    faults.end()
 
     def _failed(self, faults: QueueFaults, fault: Exception) -> None:
         faults.tell(fault)
