@@ -51,8 +51,8 @@ def renew(app: Flask) -> None:
 
 
 def create_core(settings: config.Settings, *, small_cache: bool = False) -> Flask:
-    """The application with settings and database only, for a checker, which never loads the pages.
-    ``small_cache``: keep little of an SQLite file in memory.
+    """The application with settings and database only, for processes that load no pages, such as a
+    checker. ``small_cache``: keep little of an SQLite file in memory.
     """
     from flask import Flask
 

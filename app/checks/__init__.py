@@ -13,7 +13,7 @@ SQLAlchemy.
     tls/          how a TLS server is checked
     ping/         how a host is pinged
     dns/          how records of DNS are checked
-    certificate   judging a certificate chain, and reading when it ends
+    certificate   judging a certificate chain, and reading when it expires
     redact        masking a monitor's secrets in evidence and sentences
     expiry/       when a domain name expires: RDAP, WHOIS
 """

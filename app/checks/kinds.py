@@ -195,8 +195,8 @@ def read_url(url: str) -> tuple[Kind, Target]:
 def sends_secrets_elsewhere(stored: Any, changes: Mapping[str, Any]) -> bool:
     """Whether ``changes`` to the ``stored`` monitor would send its secrets to another server, or to
     a server that is no longer verified (decision 15): another scheme, host or port, or
-    ``verify_tls`` turned off. A URL of another kind does not count, because the form refuses the
-    secrets for that kind (``fields_of_other_kinds``).
+    ``verify_tls`` turned off. A URL of another kind does not count, because its checks do not send
+    the stored secrets (``fields_of_other_kinds``).
     """
     verified = getattr(stored, "verify_tls", True)
     if verified and not changes.get("verify_tls", verified):

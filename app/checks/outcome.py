@@ -111,7 +111,8 @@ class GoodEvidence:
 
     def register(self, monitor_id: int | None, answer: tuple[object, ...]) -> bool:
         """Return whether a good check with this answer needs evidence: the answer differs from the
-        cached one, or that is too old. The new answer is cached then.
+        cached one, or that is too old. The new answer is cached then. A check without a monitor
+        always needs evidence.
         """
         if monitor_id is None:
             return True
@@ -122,8 +123,8 @@ class GoodEvidence:
 
 
 def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Cause | None:
-    """The cause code of a text condition that is not met, or None. A text that is missing in a body
-    that was ``cut`` is no fault: the rest of the body may have it.
+    """The cause code if the text condition makes the check fail, else None. A text that is missing
+    in a body that was ``cut`` is no failure: the rest of the body may have it.
     """
     if condition not in TEXT_CONDITIONS or not lookup:
         return None

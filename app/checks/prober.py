@@ -119,7 +119,7 @@ class Prober:
         """Accept no more checks, wait up to ``timeout`` seconds for those in flight, and return the
         specs of the unfinished ones, whose ``on_done`` is never called.
 
-        May be called twice, but not from a ``on_done``.
+        May be called twice, but not from an ``on_done``.
         """
         deadline = time.monotonic() + timeout
         with self._idle:

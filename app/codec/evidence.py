@@ -118,8 +118,8 @@ def _texts(fields: Json, *names: str) -> dict[str, Any]:
 
 
 def _certificate(entry: Any) -> Certificate:
-    """A certificate without fields for a value that is no certificate: pages say that it cannot be
-    read.
+    """Read a certificate. A value that is none becomes one without fields: pages say that it cannot
+    be read.
     """
     return _read_certificate(mapping(entry))
 

@@ -50,7 +50,7 @@ class Restored:
 
 def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: bool) -> Restored:
     """Replace the database and the secret key by those of a backup. Raises WakefulError and
-    SettingError. After an error nothing is changed, or, on PostgreSQL, the error names the dump of
+    SettingError. After such an error nothing is changed, or, on PostgreSQL, it names the dump of
     the previous database.
 
     ``settings`` were read without making a key. ``force``: also replace a database that is not

@@ -195,9 +195,7 @@ class _Lookup:
             question.start()
 
     def answer_so_far(self) -> DnsAnswer | None:
-        """The error that a server has sent so far, of several the one with the most weight; None if
-        there is none.
-        """
+        """The most important error from a server so far (``_GRAVITY``); None without one."""
         parts = [
             self._parts.get(rdtype) or question.answer_so_far()
             for rdtype, question in self._questions.items()
@@ -278,8 +276,8 @@ _SENTENCES = {
 }
 
 
-# RFC 6762. A browser on the same network reaches such a name, so the sentence says why a check does
-# not.
+# RFC 6762. A browser on the same network reaches such a name, so the sentence must say why a check
+# does not reach it.
 _MDNS = N_(
     "Names that end in .local are answered by mDNS, which Wakeful does not ask. Use the IP address,"
     " or add the name to DNS or to /etc/hosts."

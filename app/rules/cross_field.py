@@ -1,4 +1,4 @@
-"""Cross-field rules: which combinations of values a monitor or an incident may have.
+"""Cross-field rules: which combinations of values a monitor, a contact or an incident may have.
 
 The form checks the stored record with the sent fields over it. The store checks again before it
 writes, because two valid updates at the same time may combine into an invalid monitor.

@@ -172,9 +172,7 @@ def _since(window: MaintenanceWindow, after: datetime) -> datetime:
 
 
 def _starts(window: MaintenanceWindow, since: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Starts in order, each with its time on the clocks. The first start is at or before
-    ``since``.
-    """
+    """Starts in order, each with its time on the clocks. Starts before ``since`` may be missing."""
     if since <= window.start_at:
         yield window.start_at, _wall(window, window.start_at)
     if window.repeat == ONCE:

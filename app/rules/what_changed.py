@@ -51,7 +51,7 @@ def phase_words(
 
 
 def _without_first_byte(spent: Mapping[str, int | None]) -> bool:
-    """A check that ends while it waits for the first byte has no phase after it."""
+    """Whether a check ended while it waited for the first byte: it has no later phase."""
     return spent.get("ttfb") is not None and spent.get("download") is None
 
 

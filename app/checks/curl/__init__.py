@@ -2,6 +2,6 @@
 
 curls         curl's multi interface on the loop
 wire          one request on a curl handle
-exchange      a request, and what was seen of its answer
+exchange      a request and its result
 failures      what went wrong in one request, or in its handshake
 """

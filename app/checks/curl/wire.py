@@ -160,8 +160,7 @@ class Wire:
             raise RuntimeError("The handle is not in use.")
         return self._request
 
-    # --- callbacks of curl. pycurl would only print an exception, so it is stored as a fault of
-    # ours
+    # --- callbacks of curl. pycurl would only print an exception, so each is stored in ``_fault``.
 
     def _open_socket(self, purpose: int, address: Any) -> Any:
         """Ask the policy a second time: no socket is made for an address that it refuses."""

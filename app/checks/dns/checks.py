@@ -54,8 +54,8 @@ class DnsTrace:
 
     @property
     def records(self) -> Iterator[tuple[dns.rrset.RRset, str]]:
-        """Each record of the answer as text, with its set. Records of other names than the
-        requested one, and than those that its aliases lead to, are no answer and left out.
+        """Each record of the answer as text, with its set. Only records of the requested name, and
+        of the names to which its aliases lead, are an answer; others are left out.
         """
         answer = self.message.answer if self.message else []
         aliases = {
