@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FOLDER = "/wakeful"
 PAGE_PASSWORD = "let me in, please"
-MAX_PAGES = 250
+MAX_PAGES = 120
 LINK = re.compile(r"""\s(href|src|action|data-[a-z-]+)=["']((?:/|\.|https?:)[^"']*)["']""")
 SERVER = """
 server {{

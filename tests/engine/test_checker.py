@@ -1,8 +1,6 @@
 """The whole engine against a real server: from a monitor's row to its incident and back."""
 
 import logging
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import Future
@@ -33,7 +31,6 @@ from app.version import __version__
 from tests.factories import make_monitor
 from tests.lab.net import BlackHole, ClosedPort, Listener
 from tests.support.checkers import Place, Site, due_at_once, results, running, until
-from tests.support.command import HOME
 
 
 @pytest.fixture
@@ -395,17 +392,6 @@ def test_who_asks_when_a_check_has_ended_gets_a_newer_one(monkeypatch):
     monkeypatch.setattr(now, "Future", Asked)
     assert flight.get("shop", lambda: "first") == "first"
     assert answers == ["second"]
-
-
-def test_a_checker_loads_nothing_that_only_others_use() -> None:
-    words = "import app.engine.checker, sys; print(*sys.modules, sep='\\n')"
-    ran = subprocess.run(
-        [sys.executable, "-c", words], capture_output=True, text=True, check=True, cwd=HOME
-    )
-    loaded = {name.partition(".")[0] for name in ran.stdout.split()}
-    assert "sqlalchemy" in loaded
-    # Alert senders, domain look-ups, forms and pages: together 20 MB of each checker's memory.
-    assert not loaded & {"requests", "httpx", "whoisit", "wtforms", "apprise", "celery"}
 
 
 def test_a_checker_without_a_shard_logs_that_it_stands_by(app, settings, caplog):

@@ -165,9 +165,9 @@ def test_hours_are_summed_and_midnight_comes(
     store: LocalStore, shop: MonitorRow, reader: Reader, clock: Clock
 ):
     before = reader.page().components[0].days[-1].day
-    for _ in range(14):
-        clock.now += HOUR
-        add_results(shop.id, [clock.now - 10 * n * MINUTE for n in range(6)])
+    for _ in range(7):
+        clock.now += 2 * HOUR
+        add_results(shop.id, [clock.now - 10 * n * MINUTE for n in range(12)])
         reader.page()
         rollups.roll(clock.now)
         assert reader.page().components[0].uptime == 100

@@ -26,7 +26,7 @@ from tests.pages.made import make_page, make_shown
 from tests.support.web_process import installation, web_process
 from tests.web.visitor import Visitor
 
-MAX_PAGES, MAX_ALIKE = 400, 3
+MAX_PAGES, MAX_ALIKE = 400, 2
 # Encrypted columns, by table: those that are planted here ...
 PLANTED = {
     "monitors": {
