@@ -138,11 +138,11 @@ def _places() -> Iterator[Metric]:
         place.name: float(place.monitors > 0 and place.state == PlaceState.SILENT)
         for place in places
     }
-    made = {place.name: place.checks_per_minute for place in places}
-    checks = {name: count for name, count in made.items() if count is not None}
+    per_minute = {place.name: place.checks_per_minute for place in places}
+    checks = {name: count for name, count in per_minute.items() if count is not None}
     text = "1 for a place with monitors from which no results come."
     yield _gauge("place", "wakeful_place_silent", text, silent)
-    text = "Checks that a place made lately."
+    text = "Checks that a place per_minute lately."
     yield _gauge("place", "wakeful_place_checks_per_minute", text, checks)
 
 

@@ -97,29 +97,29 @@ def _fill(targets: Targets) -> str:
     store = current_store()
     for contact in contacts(targets):
         store.contacts.create(bind(ContactForm, contact))
-    wanted = monitors(targets)
-    made: dict[str, int] = {}
-    for number, (pairs, past) in enumerate(wanted, 1):
-        print(f"\rMaking up {DAYS} days of history: {number} of {len(wanted)}", end="", flush=True)
+    pasts = monitors(targets)
+    ids: dict[str, int] = {}
+    for number, (pairs, past) in enumerate(pasts, 1):
+        print(f"\rMaking up {DAYS} days of history: {number} of {len(pasts)}", end="", flush=True)
         monitor = store.monitors.create(bind(MonitorForm, pairs))
         history.write(monitor.id, past, PAST_INTERVAL, DAYS, now, seed=number)
-        made[monitor.name] = monitor.id
+        ids[monitor.name] = monitor.id
         if monitor.name == "Data warehouse":
             store.windows.create(bind(WindowForm, _planned(monitor.id, now)))
         if monitor.name == "Newsletter":
             store.monitors.update(monitor.id, {"pause": True})
     heartbeat = store.monitors.create(bind(MonitorForm, JOB))
-    store.status_pages.create(bind(StatusPageForm, status_page(made)))
+    store.status_pages.create(bind(StatusPageForm, status_page(ids)))
     for marker in _deploys(now):
         store.markers.create(bind(MarkerForm, marker))
     print()
     while rollups.roll(now):
         pass
-    for id in made.values():
+    for id in ids.values():
         store.monitors.update(id, {"interval": INTERVAL})
-    store.monitors.update(made["Public API"], {"check_every": 20})
+    store.monitors.update(ids["Public API"], {"check_every": 20})
     for name, parent in PARENTS.items():
-        store.monitors.update(made[name], {"depends_on": (made[parent],)})
+        store.monitors.update(ids[name], {"depends_on": (ids[parent],)})
     return str(heartbeat.ping_url)
 
 

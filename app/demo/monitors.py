@@ -63,7 +63,7 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
     """The form fields and the past of each monitor. ``targets`` has the servers that they check."""
     http = targets.http
     team = [("alerts[0][key]", "contact"), ("alerts[0][value]", TEAM)]
-    gone = [("alerts[0][key]", "slack"), ("alerts[0][value]", f"{http}/hooks/gone")]
+    removed_hook = [("alerts[0][key]", "slack"), ("alerts[0][value]", f"{http}/hooks/gone")]
     return [
         (
             _form("Shop", f"{http}/shop", "shop,production", ("notes", RUNBOOK), *team),
@@ -101,7 +101,7 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
             _form("Payments", f"{http}/payments", "shop,production", *team),
             Past(240, outages=(PastOutage(60.2, 15, acknowledged_by=LIN), PastOutage(8.4, 33))),
         ),
-        (_form("Blog", f"{http}/blog", "docs", *gone), Past(130)),
+        (_form("Blog", f"{http}/blog", "docs", *removed_hook), Past(130)),
         (_form("Old intranet", "http://127.0.0.1:9/", "internal"), Past(35, https=False)),
         (_form("Intranet wiki", "http://127.0.0.1:9/wiki", "internal"), Past(60, https=False)),
         (

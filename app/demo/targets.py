@@ -102,9 +102,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """The webhooks that alerts go to: all accept messages, but for one that was removed."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        gone = self.path.startswith("/hooks/gone")
-        body = b"This hook was removed" if gone else b"ok"
-        self.send_response(404 if gone else 200)
+        is_removed = self.path.startswith("/hooks/is_removed")
+        body = b"This hook was removed" if is_removed else b"ok"
+        self.send_response(404 if is_removed else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -175,9 +175,9 @@ class _Names(socketserver.BaseRequestHandler):
         data, udp = self.request
         query = dns.message.from_wire(data)
         answer = dns.message.make_response(query)
-        name, asked = query.question[0].name, query.question[0].rdtype
+        name, record_type = query.question[0].name, query.question[0].rdtype
         values = records(datetime.now(UTC).minute)
-        if values and asked == dns.rdatatype.MX:
+        if values and record_type == dns.rdatatype.MX:
             answer.answer.append(dns.rrset.from_text_list(name, 300, "IN", "MX", values))
         udp.sendto(answer.to_wire(), self.client_address)
 

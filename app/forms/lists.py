@@ -492,14 +492,14 @@ class Tags(OneValue):
 
     def process(self, formdata: Any, data: Any = unset_value, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)
-        listed = indexed_names(self.name, formdata) if formdata is not None else []
-        if not listed:
+        names = indexed_names(self.name, formdata) if formdata is not None else []
+        if not names:
             return
         self.sent, self.process_errors = True, []
         try:
             values = [
                 self._listed(value)
-                for name in listed
+                for name in names
                 for value in formdata.getlist(f"{self.name}[{name.index}]")
             ]
             self.data = self.read(",".join(values))

@@ -46,10 +46,10 @@ class BarsCache:
     def of(self, component: Component) -> Bars:
         # A monitor has other days in other time zones and months, and other bars in each language.
         key = (component.id, component.days[0].day if component.days else None, spoken())
-        drawn = component.uptime, component.days
+        values = component.uptime, component.days
         cached = self._cache.get(key)
-        if cached is None or cached[0] != drawn:
-            cached = self._cache[key] = drawn, bars(component.days, component.uptime)
+        if cached is None or cached[0] != values:
+            cached = self._cache[key] = values, bars(component.days, component.uptime)
         return cached[1]
 
 

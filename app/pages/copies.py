@@ -66,7 +66,7 @@ class Copies:
         except OSError as fault:
             log.warning(
                 "The copy of a status page could not be written to %s: %s",
-                self._folder, fault.strerror,
+                self._folder, fault.strerror
             )  # fmt: skip
         if is_new and name.startswith(MONTH):
             # There may be many months: those that were not read for longest are deleted.

@@ -339,7 +339,7 @@ class StatusPageLayer(Layer):
 
     def _serve_month(self, page_request: PageRequest) -> PageAnswer:
         address = page_request.address
-        cached, _away = self._pages.get(address.id)
+        cached, _stale = self._pages.get(address.id)
         month = history.month_of_query(page_request.environ.get("QUERY_STRING", ""), cached.value)
         if month is None:
             return not_found(address.brand.theme)
@@ -373,7 +373,7 @@ class StatusPageLayer(Layer):
         version: str | None = getattr(address.brand, name)
         if version is None:
             return not_found(address.brand.theme)
-        cached, _away = self._images.get((address.id, name, version))
+        cached, _stale = self._images.get((address.id, name, version))
         is_named = page_request.environ.get("QUERY_STRING") == f"v={version}"
         return cached.get(
             (is_named, address.visibility),

@@ -61,10 +61,10 @@ Components = dict[int, Json]  # the components of the page as JSON, by id
 def summary_json(page: PublicPage) -> bytes:
     posts = [post for post in page.posts if post.state not in ENDED_STATES]
     planned = [post for post in posts if post.state in MAINTENANCE_STATES]
-    listed, by_id = _components(page)
+    components, by_id = _components(page)
     data = {
         "page": _page(page),
-        "components": listed,
+        "components": components,
         "incidents": [_incident(page, post, by_id) for post in posts if post not in planned],
         "scheduled_maintenances": [
             *(_incident(page, post, by_id) for post in planned),
@@ -108,19 +108,19 @@ def _status(page: PublicPage) -> Json:
 
 def _components(page: PublicPage) -> tuple[list[Json], Components]:
     """All components in order, a group before its first member; and the monitors by id."""
-    listed: list[Json] = []
+    components: list[Json] = []
     by_id: Components = {}
     groups: dict[str, Json] = {}
     for component in page.components:
         if component.group is not None and component.group not in groups:
-            groups[component.group] = {"position": len(listed) + 1}
-            listed.append(groups[component.group])
-        by_id[component.id] = _component(page, component, len(listed) + 1)
-        listed.append(by_id[component.id])
+            groups[component.group] = {"position": len(components) + 1}
+            components.append(groups[component.group])
+        by_id[component.id] = _component(page, component, len(components) + 1)
+        components.append(by_id[component.id])
     for name, group in groups.items():
         members = [component for component in page.components if component.group == name]
         group |= _group(page, name, members, by_id) | {"position": group["position"]}
-    return listed, by_id
+    return components, by_id
 
 
 def _component(page: PublicPage, component: Component, position: int) -> Json:

@@ -63,21 +63,21 @@ def affected(components: Sequence[Component], ids: Iterable[int]) -> list[str]:
     """The names of the components with these ids. A group that is complete is named instead of its
     members.
     """
-    wanted = set(ids)
+    id_set = set(ids)
     groups = {component.group for component in components if component.group}
-    groups -= {component.group for component in components if component.id not in wanted}
+    groups -= {component.group for component in components if component.id not in id_set}
     names = (
         component.group if component.group in groups else component.name
         for component in components
-        if component.id in wanted
+        if component.id in id_set
     )
     return list(dict.fromkeys(name for name in names if name))
 
 
 def components_of(page: PublicPage, ids: Iterable[int]) -> list[Component]:
     """The components with these ids that the page shows, in its order."""
-    wanted = set(ids)
-    return [component for component in page.components if component.id in wanted]
+    id_set = set(ids)
+    return [component for component in page.components if component.id in id_set]
 
 
 def link_of_post(page: PublicPage, id: int, created_at: datetime | None) -> str:

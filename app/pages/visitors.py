@@ -44,12 +44,12 @@ class Visitors:
     def _has_password(self, address: PageAddress, environ: dict[str, Any]) -> bool:
         # Browsers also send cookies of other sites under the same domain. The parser of the
         # standard library stops at the first invalid one, and would miss the cookie of the page.
-        wanted = [address.id, address.password_turn]
+        expected = [address.id, address.password_turn]
         request = Request(environ)
         name = cookie_name(self._app, request, COOKIE)
         for cookie in request.cookies.getlist(name):
             with suppress(BadData):
-                if self._signer.loads(cookie, COOKIE_SECONDS) == wanted:
+                if self._signer.loads(cookie, COOKIE_SECONDS) == expected:
                     return True
         return False
 

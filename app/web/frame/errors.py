@@ -224,8 +224,8 @@ def label_of(name: str) -> str:
     """``Alerts, row 1: Channel`` for ``alerts[0][key]``; an unknown name becomes words."""
     base, brackets = name.partition("[")[::2]
     field = _fields().get(base)
-    given = [field.kwargs.get("label"), *field.args[:1]] if field else []
-    label = _(next(filter(None, given), base.replace("_", " ").capitalize()))
+    sources = [field.kwargs.get("label"), *field.args[:1]] if field else []
+    label = _(next(filter(None, sources), base.replace("_", " ").capitalize()))
     number, column = brackets.rstrip("]").partition("][")[::2]
     if number.isdecimal() and len(number) < 4:
         label = _("%(field)s, row %(number)s", field=label, number=int(number) + 1)

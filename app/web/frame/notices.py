@@ -50,14 +50,14 @@ def set_aside() -> str:
     names = list(g.get("set_aside", ()))
     if not names:
         return ""
-    listed = ", ".join(names[:MAX_SET_ASIDE_NAMED])
+    text = ", ".join(names[:MAX_SET_ASIDE_NAMED])
     if len(names) > MAX_SET_ASIDE_NAMED:
-        listed += ", …"
+        text += ", …"
     return _n(
         "%(num)s record of the server is not understood, and left out: %(names)s",
         "%(num)s records of the server are not understood, and left out: %(names)s",
         len(names),
-        names=listed,
+        names=text,
     )
 
 

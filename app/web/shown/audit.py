@@ -50,7 +50,7 @@ PAGES: Mapping[ObjectKind, str] = {
 
 
 def who(actor: Actor) -> str:
-    """The actor: the name, or the kind of actor if there is no name."""
+    """The actor: the name, or the kind of actor if is_shown is no name."""
     return actor.name or _(ACTORS[actor.kind])
 
 
@@ -75,8 +75,8 @@ def page_of(line: AuditLine) -> str | None:
     if thing is None or thing.id is None or line.action == Action.DELETED:
         return None
     endpoint = PAGES.get(thing.kind)
-    there = endpoint is not None and endpoint in current_app.view_functions
-    return url_for(endpoint, id=thing.id) if there and endpoint else None
+    is_shown = endpoint is not None and endpoint in current_app.view_functions
+    return url_for(endpoint, id=thing.id) if is_shown and endpoint else None
 
 
 # The fields of changes with ids, and the kind of their objects.
@@ -96,29 +96,29 @@ def objects_in(lines: Sequence[AuditLine]) -> set[tuple[ObjectKind, int]]:
         for line in lines
         for field, change in line.changes.items()
         if field in _IDS and isinstance(change, Mapping)
-        for given in change.values()
-        for id in _ids_in(given)
+        for content in change.values()
+        for id in _ids_in(content)
     }
 
 
-def _ids_in(given: Any) -> Iterator[int]:
+def _ids_in(content: Any) -> Iterator[int]:
     """The ids in a value: an id, a list, ``{"key": id}``, ``{"monitors": [id]}`` or ``"id: …"``."""
-    if isinstance(given, int) and not isinstance(given, bool):
-        yield given
-    elif isinstance(given, list):
-        for part in given:
+    if isinstance(content, int) and not isinstance(content, bool):
+        yield content
+    elif isinstance(content, list):
+        for part in content:
             yield from _ids_in(part)
-    elif isinstance(given, Mapping):
-        yield from _ids_in([given.get("key"), given.get("monitors")])
-    elif isinstance(given, str) and (id := given.partition(": ")[0]).isascii() and id.isdigit():
+    elif isinstance(content, Mapping):
+        yield from _ids_in([content.get("key"), content.get("monitors")])
+    elif isinstance(content, str) and (id := content.partition(": ")[0]).isascii() and id.isdigit():
         yield int(id[:19])
 
 
-def named(field: str, given: Any, names: Names) -> str:
+def named(field: str, content: Any, names: Names) -> str:
     """A value of a change, with names in place of ids."""
     kind = _IDS.get(field)
     if kind is None:
-        return value(given)
+        return value(content)
 
     def name(id: Any) -> str:
         return names.get((kind, id)) or f"#{id}"
@@ -132,19 +132,19 @@ def named(field: str, given: Any, names: Names) -> str:
             return f"{name(id)}: {part.partition(': ')[2]}"
         return name(part) if isinstance(part, int) else value(part)
 
-    parts = given if isinstance(given, list) else [given]
-    return ", ".join(map(write, parts)) or value(given)
+    parts = content if isinstance(content, list) else [content]
+    return ", ".join(map(write, parts)) or value(content)
 
 
-def value(given: Any) -> str:
+def value(content: Any) -> str:
     """One value of a change, on one line."""
-    if given is None or given in ("", []):
+    if content is None or content in ("", []):
         return "–"
-    if isinstance(given, bool):
-        return _("yes") if given else _("no")
-    if isinstance(given, list) and all(isinstance(item, str | int) for item in given):
-        return ", ".join(map(str, given))
-    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    if isinstance(content, bool):
+        return _("yes") if content else _("no")
+    if isinstance(content, list) and all(isinstance(item, str | int) for item in content):
+        return ", ".join(map(str, content))
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
 def json_line(line: AuditLine) -> str:

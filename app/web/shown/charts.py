@@ -145,8 +145,8 @@ def response_chart(
     the average of all places.
     """
     buckets = statistics["buckets"]
-    drawn = _drawn_times(buckets, stacked, places, earlier)
-    times = [ms for _start, _end, ms in drawn]
+    bucket_times = _drawn_times(buckets, stacked, places, earlier)
+    times = [ms for _start, _end, ms in bucket_times]
     figures = [statistics["response_time"], *([earlier.response_time] if earlier else [])]
     p99 = max((each["p99"] for each in figures if each["p99"] is not None), default=None)
     highest = plot.usual_top(times, p99)
@@ -196,7 +196,7 @@ def response_chart(
                 scale.y(ms),
                 f"{format_moment(start)}: {looks.ms(ms)}",
             )
-            for start, end, ms in drawn
+            for start, end, ms in bucket_times
             if ms > scale.top_ms
         ],
         places=() if stacked else [(place.style, place.title) for place in places],

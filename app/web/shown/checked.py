@@ -69,12 +69,12 @@ def unchecked_places(result: Result, names: Iterable[str]) -> str | None:
 
 
 def _counted(checks: Sequence[PlaceChecked]) -> str:
-    made = sum(check.result is not None for check in checks)
+    answered = sum(check.result is not None for check in checks)
     return _n(
         "Checked now from %(made)s of %(num)s place.",
         "Checked now from %(made)s of %(num)s places.",
         len(checks),
-        made=made,
+        made=answered,
     )
 
 

@@ -73,8 +73,8 @@ def of_page(endpoint: str | None, blueprint: str | None) -> str | None:
 @cache
 def names() -> dict[str, str]:
     """The file of each manual by its name in addresses, in the order of the list by task."""
-    listed = re.findall(r"\(([\w-]+\.md)", (DOCS / f"{INDEX}.md").read_text("utf-8"))
-    files = dict.fromkeys([f"{INDEX}.md", *listed, *(path.name for path in DOCS.glob("*.md"))])
+    by_task = re.findall(r"\(([\w-]+\.md)", (DOCS / f"{INDEX}.md").read_text("utf-8"))
+    files = dict.fromkeys([f"{INDEX}.md", *by_task, *(path.name for path in DOCS.glob("*.md"))])
     return {API if file == "api.md" else file.removesuffix(".md"): file for file in files}
 
 
@@ -111,13 +111,13 @@ def sections(name: str) -> Sequence[ManualSection]:
     pieces = re.split(r"^(#+) (.+)$", _text(name), flags=re.MULTILINE)[1:]
     entries = zip(pieces[::3], map(_plain, pieces[1::3]), map(_plain, pieces[2::3]), strict=True)
     page, title = "" if name == INDEX else name, _plain(pieces[1])
-    listed = []
+    entries_read = []
     for marks, heading, text in entries:
         anchor = slug(heading)
         if len(marks) == 2 and anchor in chapters(name):
             page = f"{name}/{anchor}"
-        listed.append(ManualSection(page, title, heading, anchor, len(marks), text))
-    return listed
+        entries_read.append(ManualSection(page, title, heading, anchor, len(marks), text))
+    return entries_read
 
 
 def _address(name: str, anchor: str) -> str:

@@ -27,8 +27,8 @@ def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]
     if end < begin or not servers.is_whole():
         return ()
     query = MarkerQuery(monitor_id, from_=begin, to=end, per_page=MAX_MARKERS)
-    listed = current_store().markers.list(query).items[::-1]
-    return [marker for marker in listed if begin <= marker.time <= end]
+    newest = current_store().markers.list(query).items[::-1]
+    return [marker for marker in newest if begin <= marker.time <= end]
 
 
 def shortly_before(incident: Incident, markers: Sequence[Marker]) -> list[tuple[Marker, str]]:
@@ -168,5 +168,5 @@ def _since(
 def _names_in_words(names: Sequence[str]) -> str:
     """The first of these names, and how many more there are."""
     more = len(names) - MAX_MARKERS_NAMED
-    listed = ", ".join(shortened(name, MAX_LISTED_NAME) for name in names[:MAX_MARKERS_NAMED])
-    return _("%(names)s and %(count)s more", names=listed, count=more) if more > 0 else listed
+    text = ", ".join(shortened(name, MAX_LISTED_NAME) for name in names[:MAX_MARKERS_NAMED])
+    return _("%(names)s and %(count)s more", names=text, count=more) if more > 0 else text

@@ -47,10 +47,10 @@ def styles(names: Iterable[Name]) -> dict[Name, str]:
     """The class of each place's line in a chart, in the order of the list of places. With more than
     ``STYLES`` places, the classes repeat.
     """
-    listed = list(titles())
-    last = len(listed)
+    order = list(titles())
+    last = len(order)
     ordered = sorted(
-        set(names), key=lambda name: (listed.index(name) if name in listed else last, name or "")
+        set(names), key=lambda name: (order.index(name) if name in order else last, name or "")
     )
     return {name: f"place-{number % STYLES}" for number, name in enumerate(ordered)}
 

@@ -76,8 +76,8 @@ def next_dates(window: MaintenanceWindow) -> list[ShownDate]:
 
 def newest() -> tuple[list[MaintenanceWindow], bool]:
     """The newest windows, and whether there are more."""
-    listed = current_store().windows.every(PageQuery(per_page=PAGE), MAX // PAGE + 1)
-    windows = list(islice(listed, MAX + 1))
+    newest_first = current_store().windows.every(PageQuery(per_page=PAGE), MAX // PAGE + 1)
+    windows = list(islice(newest_first, MAX + 1))
     return windows[:MAX], len(windows) > MAX
 
 

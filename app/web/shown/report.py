@@ -185,8 +185,8 @@ def pdf(report: Report, made_by: str) -> bytes:
         most_incidents=INCIDENTS_SHOWN,
         style=sheet.read_text("utf-8"),
     )
-    made: bytes = weasyprint.HTML(string=page, url_fetcher=_refuse_url).write_pdf()
-    return made
+    file: bytes = weasyprint.HTML(string=page, url_fetcher=_refuse_url).write_pdf()
+    return file
 
 
 def _refuse_url(url: str, *_args: object, **_kwargs: object) -> Any:

@@ -145,10 +145,10 @@ def chart_context(
     of the macro in components/chart.html.
     """
     real = [
-        drawn
+        span
         for incident in incidents
         if incident.classification is None
-        for drawn in _spans_of(incident)
+        for span in _spans_of(incident)
     ]
     buckets, seconds = statistics["buckets"], statistics["bucket_seconds"]
     first = datetime.fromisoformat(buckets[0]["start"])

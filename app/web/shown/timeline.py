@@ -55,17 +55,17 @@ def steps(
     unalerted: bool = False,
 ) -> list[TimelineStep]:
     """All steps, oldest first. ``unalerted``: the monitor has no alerts."""
-    listed = [*_checks(incident), *_gaps(incident), *_remarks(incident), *_people(incident)]
-    listed += [
+    entries = [*_checks(incident), *_gaps(incident), *_remarks(incident), *_people(incident)]
+    entries += [
         TimelineStep(marker.time, DEPLOYED, _("Deployed: %(name)s", name=marker.name), "flag")
         for marker in markers
     ]
-    listed += [step for delivery in deliveries if (step := _delivery(delivery))]
-    if unalerted and not any(step.kind == NOTIFIED for step in listed):
+    entries += [step for delivery in deliveries if (step := _delivery(delivery))]
+    if unalerted and not any(step.kind == NOTIFIED for step in entries):
         at = incident.created_at or incident.started_at
         note = _("The monitor has no alerts.")
-        listed.append(TimelineStep(at, NOTIFIED, _(NOBODY_ALERTED), "degraded", "degraded", note))
-    return sorted(listed, key=lambda step: (step.at, step.kind))
+        entries.append(TimelineStep(at, NOTIFIED, _(NOBODY_ALERTED), "degraded", "degraded", note))
+    return sorted(entries, key=lambda step: (step.at, step.kind))
 
 
 def failing(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

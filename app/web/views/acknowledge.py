@@ -73,7 +73,7 @@ def page(token: str) -> Answer:
 
 
 def _waiting_in_message(link: Acknowledgement) -> Sequence[Incident]:
-    """The unacknowledged incidents of the link's message; empty if the link names no message."""
+    """The open, unacknowledged incidents of the link's message, if it is about several."""
     return current_store().incidents.waiting_in(link.delivery_id) if link.delivery_id else ()
 
 

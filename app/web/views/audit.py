@@ -102,8 +102,8 @@ def export() -> Response:
     form = AuditForm(formdata=request.args, zone=times.zone())
     query = form.query()
     log = current_access().audit
-    given = [name for name in EXPORTED_BY if request.args.get(name)]
-    filters = {name: (None, request.args[name]) for name in given}
+    filter_names = [name for name in EXPORTED_BY if request.args.get(name)]
+    filters = {name: (None, request.args[name]) for name in filter_names}
     log.record(Action.EXPORTED, AuditedObject(ObjectKind.AUDIT_LOG), filters)
     lines = stream_with_context(map(audit.json_line, log.lines(query)))
     headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"', **NO_STORE}

@@ -80,25 +80,28 @@ def act() -> Answer:
         named = current_store().monitors.refs(ids=ids[:MAX_NAMED])
         return render_template(QUESTIONS[action], monitors=named, ids=ids, back=back, form=form)
     refused: dict[int, str] = {}
-    done, left, trouble = progress.work(ids, lambda id: _carry_out(action, id, form, refused))
-    done, failed = done + progress.count_in("done"), progress.count_in("failed")
+    changed, remaining, trouble = progress.work(
+        ids, lambda id: _carry_out(action, id, form, refused)
+    )
+    changed += progress.count_in("done")
+    failed = progress.count_in("failed")
     # A session cookie is small, so only the first of many sentences are shown.
     for sentence in list(refused.values())[: max(0, MAX_REASONS - failed)]:
         flash(sentence, "error")
     failed += len(refused)
-    if left:
-        fields = [("action", action), ("sure", "1"), ("back", back), ("done", str(done)),
-                  ("failed", str(failed)), ("rest", ",".join(map(str, left))),
+    if remaining:
+        fields = [("action", action), ("sure", "1"), ("back", back), ("done", str(changed)),
+                  ("failed", str(failed)), ("rest", ",".join(map(str, remaining))),
                   *((name, str(form[name].data or "")) for name in VALUES)]  # fmt: skip
-        title, worked = _(PROGRESS_TITLES[action]), done + failed
-        return progress.page(title, worked, len(left), fields, trouble, back)
+        title, worked = _(PROGRESS_TITLES[action]), changed + failed
+        return progress.page(title, worked, len(remaining), fields, trouble, back)
     if refused:
         _remember_refused(form, list(refused))
     if failed > MAX_REASONS:
         more = failed - MAX_REASONS
         flash(_n("%(num)s more was not changed.", "%(num)s more were not changed.", more), "error")
-    if done:
-        flash(DONE_SENTENCES.get(action, _changed_sentence)(done), "success")
+    if changed:
+        flash(DONE_SENTENCES.get(action, _changed_sentence)(changed), "success")
     elif not failed:
         gone = _("Nothing was changed: none of these monitors exists any more.")
         untagged = _("Nothing was changed: none of them has the tag %(tag)s.", tag=form.tag.data)
@@ -162,15 +165,15 @@ def _chosen_ids(form: BulkForm, back: str) -> Sequence[int]:
     query = replace(
         monitors.list_query(links.query_of(back)), per_page=PAGE_SIZES[-1], sort_by=MonitorSortBy.ID
     )
-    listed: dict[int, None] = {}
+    ids: dict[int, None] = {}
     for number in count(1):
         page = current_store().monitors.list(replace(query, page=number))
-        new_ids = [monitor.id for monitor in page.items if monitor.id not in listed]
-        listed |= dict.fromkeys(new_ids)
+        new_ids = [monitor.id for monitor in page.items if monitor.id not in ids]
+        ids |= dict.fromkeys(new_ids)
         # Another server's count may be wrong. A page without new monitors is the last one.
         if number >= page.last_number or not new_ids:
             break
-    return list(listed)
+    return list(ids)
 
 
 def _carry_out(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bool:

@@ -105,14 +105,14 @@ def day(id: int, day: str) -> str:
     query = ResultQuery(
         id, from_=start, to=next_day, per_page=PER_PAGE, page=_number_in_query("page", 1)
     )
-    results = changes = drawn = None
+    results = changes = chart = None
     incidents = store.incidents.overlapping(start, next_day, id)
     if not servers.is_bare():
         results = store.results.list(query)
         changes = store.results.list(replace(query, changes=True, per_page=CHANGES_SHOWN, page=1))
         if start < times.now():
             figures_of_day = store.results.statistics_between(id, start, next_day)
-            drawn = statistics.chart_context(monitor, figures_of_day, incidents)
+            chart = statistics.chart_context(monitor, figures_of_day, incidents)
     figures = store.results.report([id], start, next_day) if servers.is_whole() else {}
     return render_template(
         "monitors/day.html",
@@ -121,7 +121,7 @@ def day(id: int, day: str) -> str:
         previous_day=previous_day,
         next_day=next_day if next_day <= times.now() else None,
         incidents=incidents,
-        drawn=drawn,
+        drawn=chart,
         changes=changes,
         figures=figures.get(id),
         page=results,

@@ -104,8 +104,8 @@ Undelivered = tuple[Sequence[Delivery], Mapping[int, str]]
 
 
 def failed_channels(unreached: Sequence[UnreachedIncident] = ()) -> Undelivered:
-    """For each channel whose last message was given up: this message. The channels of ``unreached``
-    are left out.
+    """The newest message whose attempts failed, for each channel that has delivered nothing since.
+    The channels in ``unreached`` are left out.
     """
     named = {_channel(message) for entry in unreached for message in entry.messages}
     return _undelivered(
@@ -118,7 +118,7 @@ def _channel(delivery: Delivery) -> tuple[str, str | None]:
 
 
 def lost_messages() -> Undelivered:
-    """Messages that were not sent and will not be."""
+    """Recent messages that were not sent, and will not be unless a person sends them again."""
     return _undelivered(lambda: current_store().channels.lost())
 
 
@@ -175,8 +175,10 @@ def why_not(delivery: Delivery) -> str:
     )
 
 
-def monitors_without_alerts() -> Sequence[MonitorRef]:
-    """The monitors that would alert nobody; empty if the store cannot tell."""
+def monitors_with_unreadable_alerts() -> Sequence[MonitorRef]:
+    """The monitors that would alert nobody, because their stored alerts cannot be read; empty if
+    the store cannot tell.
+    """
     return if_answered(lambda: current_store().channels.unreadable_alerts(), ())
 
 
@@ -185,7 +187,7 @@ def _helpers() -> dict[str, Any]:
     return {
         "failed_channels": failed_channels,
         "lost_messages": lost_messages,
-        "monitors_without_alerts": monitors_without_alerts,
+        "monitors_with_unreadable_alerts": monitors_with_unreadable_alerts,
         "NOT_SENT": NOT_SENT,
         "ENTER_ALERTS_AGAIN": _(ENTER_ALERTS_AGAIN),
         "channel_label": channel_label,

@@ -111,7 +111,7 @@ def put_away() -> Answer:
 
 
 def _is_calm(context: Mapping[str, Any]) -> bool:
-    """Whether there are monitors and none of them needs attention."""
+    """Whether there are monitors, none of them is down, and no incident is open."""
     counters = context["counters"] or {}
     return (
         sum(counters.values()) > 0
@@ -273,7 +273,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """The parts of home if nothing is down. ``more``: how many monitors have no strip."""
+    """The parts of home if ``_is_calm``. ``more``: how many monitors have no strip."""
 
     rows: Sequence[monitor_rows.MonitorListRow]
     more: int

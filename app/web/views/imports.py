@@ -65,8 +65,8 @@ def start() -> Answer:
 
 
 def _form(lines: str | None = None) -> ImportForm:
-    """The form. ``lines``: the typed lines, for the form below a preview that is shown again;
-    the sent form then has no fields of it.
+    """The form. ``lines``: the typed lines, if the request is from the preview and has no field of
+    this form.
     """
     missing = {"tags": servers.is_bare(), "contacts": not servers.is_whole()}
     without = [name for name, is_missing in missing.items() if is_missing]
@@ -216,8 +216,8 @@ def _partly_compared(importer: Importer) -> int:
     """
     size = PAGE_SIZES[-1]
     page = importer.compared // size + 1
-    there = current_store().monitors.list(MonitorQuery(page=page, per_page=size, uptime=()))
-    return importer.compared if there.more or there.total > importer.compared else 0
+    monitors = current_store().monitors.list(MonitorQuery(page=page, per_page=size, uptime=()))
+    return importer.compared if monitors.more or monitors.total > importer.compared else 0
 
 
 def _importer(plan: ImportPlan) -> Importer:
@@ -362,20 +362,21 @@ def create() -> tuple[str, int, dict[str, str]]:
             problems[index] = created.problem
         return created.stored
 
-    made, left, trouble = progress.work(chosen, act)
-    made += progress.count_in("made")
-    worked = progress.count_in("worked") + len(chosen) - len(left)
-    if left:
-        fields = [("sealed", text), ("rest", ",".join(map(str, left))), ("made", str(made)),
-                  ("worked", str(worked)), ("unsure", str(left[0]) if trouble else ""),
+    created, remaining, trouble = progress.work(chosen, act)
+    created += progress.count_in("made")
+    worked = progress.count_in("worked") + len(chosen) - len(remaining)
+    if remaining:
+        fields = [("sealed", text), ("rest", ",".join(map(str, remaining))), ("made", str(created)),
+                  ("worked", str(worked)), ("unsure", str(remaining[0]) if trouble else ""),
                   ("refused", tokens.seal(list(problems.items()), REFUSED))]  # fmt: skip
         title = _("Creating monitors")
-        return *progress.page(title, worked, len(left), fields, trouble, back), {"Location": back}
+        page, status = progress.page(title, worked, len(remaining), fields, trouble, back)
+        return page, status, {"Location": back}
     tag = next(iter(plan.shared.tags), None)
     page = render_template(
         "imports/result.html",
         bare=servers.is_bare(),
-        made=made,
+        made=created,
         # The newest first, if no tag tells them from the others.
         created={"tag": tag} if tag else {"sort_by": "id", "sort": "desc"},
         problems=[

@@ -112,12 +112,12 @@ def _monitor(monitor: MonitorRef) -> Hit:
 
 def _locations(query: str) -> list[Hit]:
     """Places that checks run from. The hits of people who may not edit places lead to the list."""
-    wanted = query.casefold()
-    names = {name for name, title in titles().items() if wanted in f"{name}\n{title}".casefold()}
+    folded = query.casefold()
+    names = {name for name, title in titles().items() if folded in f"{name}\n{title}".casefold()}
     if not names:
         return []
-    listed = current_store().locations.list(PageQuery(per_page=LOCATIONS_ASKED)).items
-    matches = [location for location in listed if location.name in names][:OTHERS_SHOWN]
+    locations = current_store().locations.list(PageQuery(per_page=LOCATIONS_ASKED)).items
+    matches = [location for location in locations if location.name in names][:OTHERS_SHOWN]
     list_, edits = url_for("locations.index"), current_user.may_edit
     return [
         Hit(place.title, _("Place"), url_for("locations.edit", id=place.id) if edits else list_,
@@ -246,9 +246,9 @@ def pages_called(query: str) -> list[Hit]:
     """The pages for which every word of ``query`` begins one of their names or other words, without
     those that ``pages_named`` finds.
     """
-    wanted = query.casefold()
-    words = wanted.split()
-    unnamed = [entry for entry in _permitted() if words and not _is_named(wanted, entry)]
+    folded = query.casefold()
+    words = folded.split()
+    unnamed = [entry for entry in _permitted() if words and not _is_named(folded, entry)]
     fitting = [entry for entry in unnamed if _fits(words, entry)]
     # Whole words first: "sla" is not the start of "slack".
     fitting.sort(key=lambda entry: not set(words) & _words_of(entry))
@@ -262,8 +262,8 @@ def pages_within(query: str) -> list[Hit]:
     ]
 
 
-def _is_named(wanted: str, entry: JumpPage) -> bool:
-    return f" {wanted}" in f" {_(entry.name).casefold()}"
+def _is_named(folded: str, entry: JumpPage) -> bool:
+    return f" {folded}" in f" {_(entry.name).casefold()}"
 
 
 def _fits(words: list[str], entry: JumpPage) -> bool:

@@ -47,10 +47,10 @@ MAX_NAMED = 20  # of the monitors that use a place, which then cannot be deleted
 @blueprint.get("")
 def index() -> str:
     servers.refuse_bare()
-    listed = current_store().locations.list(page_query(links.pairs()))
+    page = current_store().locations.list(page_query(links.pairs()))
     # The contacts that are notified of a silent place; with a single place, nobody is notified.
-    notified = current_store().contacts.defaults() if listed.total > 1 else None
-    return render_template("locations/index.html", page=listed, notified=notified)
+    notified = current_store().contacts.defaults() if page.total > 1 else None
+    return render_template("locations/index.html", page=page, notified=notified)
 
 
 class LocationEditing(Editing[Place, BrowserForm]):

@@ -252,7 +252,7 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         return self.page(200, twins=twins) if twins else None
 
     def _twins(self) -> Sequence[MonitorRef]:
-        """Other monitors that check the same URL. None if the person has seen them already, or if
+        """Other monitors that check the same URL. Empty if the person has seen them already, or if
         the monitor that is edited or cloned has this URL too.
         """
         url = self.form.url.data or ""

@@ -191,8 +191,8 @@ class ImagesEditing(Editing[StatusPage, ImagesForm]):
         return ImagesForm()
 
     def context(self) -> dict[str, Any]:
-        page, here = self.record, status_pages.image_here
-        return {"images": {name: page and here(page, name) for name in PAGE_IMAGES}}
+        page, address_of = self.record, status_pages.image_here
+        return {"images": {name: page and address_of(page, name) for name in PAGE_IMAGES}}
 
 
 ImagesEditing.register(blueprint, edit_images="/<int:id>/images")
@@ -240,8 +240,8 @@ def _carry_out(form: StatusPageEditorForm, word: str, key: str) -> ButtonResult:
 
 
 def _find(_form: StatusPageEditorForm) -> ButtonResult:
-    wanted = request.form.get("find", "")[:MAX_SEARCH].strip()
-    matches = current_store().monitors.refs(search=wanted or None, limit=MATCHES_SHOWN + 1)
+    query = request.form.get("find", "")[:MAX_SEARCH].strip()
+    matches = current_store().monitors.refs(search=query or None, limit=MATCHES_SHOWN + 1)
     return ButtonResult(matches[:MATCHES_SHOWN], len(matches) > MATCHES_SHOWN, focus="found")
 
 
@@ -324,14 +324,14 @@ def preview_html(form: Any, stored: StatusPage | None) -> str:
     components = list(_preview_components(form, days))
     state = PageState.OPERATIONAL if components else PageState.UNKNOWN
     public = PublicPage(page, state, components, posts=(), windows=(), made_at=now)
-    made: str = current_app.extensions["wakeful.preview"](
+    preview_document: str = current_app.extensions["wakeful.preview"](
         public,
         static=asset,
         brand=Brand(theme, accent, form.language.data or DEFAULT_PAGE_LANGUAGE),
         logo=stored and status_pages.image_here(stored, "logo"),
         colours=accent and url_for(".colours_of", accent=accent[1:]),
     )
-    return made
+    return preview_document
 
 
 @blueprint.get("/colours/<accent>.css")

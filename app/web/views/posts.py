@@ -177,9 +177,9 @@ def _template() -> PostTemplate | None:
     name = request.args.get("template", "")
     if not name or request.method not in SAFE_METHODS:
         return None
-    wanted = posts.folded(name)
+    folded_name = posts.folded(name)
     return next(
-        (template for template in _templates() if posts.folded(template.name) == wanted), None
+        (template for template in _templates() if posts.folded(template.name) == folded_name), None
     )
 
 
@@ -324,8 +324,8 @@ templates_blueprint = guarded("post_templates", __name__, "/status-pages/templat
 @templates_blueprint.get("")
 def index() -> str:
     servers.refuse_bare()
-    listed = current_store().post_templates.list(page_query(links.pairs()))
-    return render_template("post_templates/index.html", page=listed, built_in=posts.built_in())
+    page = current_store().post_templates.list(page_query(links.pairs()))
+    return render_template("post_templates/index.html", page=page, built_in=posts.built_in())
 
 
 class PostTemplateEditing(Editing[PostTemplate, BrowserForm]):

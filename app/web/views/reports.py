@@ -52,8 +52,8 @@ def show() -> Response | str:
         raise Invalid({"format": [_("Choose html or pdf.")]})
     availability = report.requested()
     if request.args.get("format") == "pdf":
-        made = report.pdf(availability, current_user.person.email)
-        return _file(made, f"{availability.file_name}.pdf", "application/pdf")
+        file = report.pdf(availability, current_user.person.email)
+        return _file(file, f"{availability.file_name}.pdf", "application/pdf")
     return render_template(
         "reports/show.html",
         report=availability,

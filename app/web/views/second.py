@@ -235,11 +235,11 @@ PORTS = {"http": 80, "https": 443}
 
 def passkey_site() -> tuple[Site | None, str]:
     """The site; or None, and why passkeys do not work at this address."""
-    here = _origin(request.host_url)
+    present_origin = _origin(request.host_url)
     public = current_settings().public_url
-    origin = _origin(public) if public else here
+    origin = _origin(public) if public else present_origin
     host = urlsplit(origin).hostname or ""
-    if origin != here:
+    if origin != present_origin:
         return None, _(ELSEWHERE, origin=origin)
     if is_ip_address(host):
         return None, _(NO_NAME, host=host)

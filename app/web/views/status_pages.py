@@ -45,12 +45,12 @@ POSTS = 25  # on the page of a status page
 @blueprint.get("")
 def index() -> Response:
     servers.refuse_bare()
-    listed = current_store().status_pages.list(page_query(links.pairs()))
+    page = current_store().status_pages.list(page_query(links.pairs()))
     return fragments.page(
         "status_pages/index.html",
         "status_pages/_list.html",
-        page=listed,
-        entries=[_entry(page) for page in listed.items],
+        page=page,
+        entries=[_entry(entry) for entry in page.items],
     )
 
 
@@ -63,9 +63,9 @@ def _entry(page: StatusPage) -> tuple[StatusPage, str, int]:
 def show(id: int) -> Response:
     servers.refuse_bare()
     page = current_store().status_pages.get(id)
-    asked = page_query([pair for pair in links.pairs() if pair[0] == "page"])
+    paging = page_query([pair for pair in links.pairs() if pair[0] == "page"])
     names = names_on(page)
-    posts = current_store().posts.list(PostQuery(id, per_page=POSTS, page=asked.page))
+    posts = current_store().posts.list(PostQuery(id, per_page=POSTS, page=paging.page))
     return fragments.page(
         "status_pages/show.html",
         "status_pages/_live.html",
@@ -91,8 +91,8 @@ def _embedded_at(page: StatusPage) -> str | None:
     look; None if other sites may not show them, or they are on another server.
     """
     open_ = page.visibility in (Visibility.PUBLIC, Visibility.UNLISTED)
-    here = f"{request.root_path}/status/{page.slug}"
-    return here if open_ and servers.servers() is None else None
+    address = f"{request.root_path}/status/{page.slug}"
+    return address if open_ and servers.servers() is None else None
 
 
 # --- Who is notified of posts ---------------------------------------------------------------------
@@ -101,8 +101,8 @@ def _embedded_at(page: StatusPage) -> str | None:
 @blueprint.get("/<int:id>/subscribers")
 def subscribers(id: int) -> str:
     page = current_store().status_pages.get(id)
-    asked = page_query(links.pairs())
-    query = SubscriberQuery(id, per_page=asked.per_page, page=asked.page)
+    paging = page_query(links.pairs())
+    query = SubscriberQuery(id, per_page=paging.per_page, page=paging.page)
     return render_template(
         "status_pages/subscribers.html",
         masked=_masked,

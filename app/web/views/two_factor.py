@@ -194,8 +194,8 @@ def _qr_code(text: str, title: str) -> Markup:
     import segno  # at its first use: few pages need it
 
     code = segno.make(text, error="m", micro=False)
-    drawn = code.svg_inline(
+    svg = code.svg_inline(
         scale=5, border=BORDER, dark="#000", light="#fff", svgclass="qr", lineclass=None,
         omitsize=True, title=title,
     )  # fmt: skip
-    return Markup(drawn)  # noqa: S704 - the library's own markup, which escapes the title
+    return Markup(svg)  # noqa: S704 - the library's own markup, which escapes the title

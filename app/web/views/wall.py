@@ -39,7 +39,7 @@ blueprint = guarded("wall", __name__, "/wall")
 
 TILES = 200  # no screen shows more legibly; further monitors are counted
 PAGE = 100
-GROUP = 20  # tiles that are drawn again if one of them changes
+GROUP = 20  # tiles that are values again if one of them changes
 THEMES = ("dark", "light", "auto")
 FETCHED = 20  # monitors asked for one by one, because only their incident is loaded
 # The states that need somebody: shown large, with the cause.
@@ -127,9 +127,9 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
 
 
 def _groups(tiles: Sequence[Tile]) -> list[tuple[tuple[int, str, looks.Look], ...]]:
-    """The tiles in groups that are drawn together, each with id, name and look."""
-    drawn = [(tile.monitor.id, tile.monitor.name, tile.look) for tile in tiles]
-    return [tuple(drawn[first : first + GROUP]) for first in range(0, len(drawn), GROUP)]
+    """The tiles in groups that are values together, each with id, name and look."""
+    values = [(tile.monitor.id, tile.monitor.name, tile.look) for tile in tiles]
+    return [tuple(values[first : first + GROUP]) for first in range(0, len(values), GROUP)]
 
 
 def headline(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str, looks.Look]:

@@ -94,11 +94,11 @@ def index() -> Response:
     servers.refuse_bare()
     windows, more = planned.newest()
     month = months.read(request.args.get("month"), months.month_of(times.local(times.now())))
-    listed = sorted((planned.planned_of(window) for window in windows), key=lambda item: item.order)
+    rows = sorted((planned.planned_of(window) for window in windows), key=lambda item: item.order)
     return fragments.page(
         "maintenance/index.html",
         "maintenance/_list.html",
-        planned=listed,
+        planned=rows,
         more=more,
         names=_names(windows),
         month=month,
