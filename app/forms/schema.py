@@ -247,11 +247,11 @@ def query_values(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
     """The parameters of a list or of another operation; an empty value counts as not sent. Raises
     Invalid.
     """
-    return dict(_cached_query_values(form_class, tuple(pair for pair in pairs if pair[1] != "")))
+    return dict(_cached_values(form_class, tuple(pair for pair in pairs if pair[1] != "")))
 
 
 @lru_cache(maxsize=256)  # a page that refreshes itself repeats its query, and forms are slow
-def _cached_query_values(
+def _cached_values(
     form_class: type[SchemaForm], pairs: tuple[tuple[str, str], ...]
 ) -> dict[str, Any]:
     return _validate(form_class, pairs, None, None).values()

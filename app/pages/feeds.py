@@ -14,16 +14,7 @@ from html import escape
 from xml.etree import ElementTree
 
 from app.i18n import _
-from app.pages.text import (
-    affected,
-    clean,
-    link_of_post,
-    linked_html,
-    local_time,
-    newest,
-    one_line,
-    page_url,
-)
+from app.pages.text import affected, clean, html_of, newest, one_line, page_url, post_link, time_in
 from app.records import Post, PostUpdate, PublicPage
 from app.rules.page_state import post_word
 from app.rules.time import iso
@@ -103,7 +94,7 @@ def _entries_of_post(page: PublicPage, post: Post) -> Iterator[FeedEntry]:
             id=_tag_uri(page, f"/posts/{post.id}/updates/{update.id}"),
             title=f"{one_line(post.title)} ({_(post_word(update.state))})",
             html=_html(page, post, update, corrected),
-            link=link_of_post(page, post.id, post.created_at),
+            link=post_link(page, post.id, post.created_at),
             state=update.state,
             published=published,
             updated=newest(published, corrected),
@@ -120,19 +111,19 @@ def _corrected(post: Post, update: PostUpdate, *, first: bool) -> datetime | Non
 
 def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime | None) -> str:
     zone = page.page.zone
-    paragraphs = [linked_html(update.body)]
+    paragraphs = [html_of(update.body)]
     if post.starts_at and post.ends_at:
         planned = _(
             "Planned: %(start)s to %(end)s.",
-            start=local_time(post.starts_at, zone),
-            end=local_time(post.ends_at, zone),
+            start=time_in(post.starts_at, zone),
+            end=time_in(post.ends_at, zone),
         )
         paragraphs.append(escape(planned))
     names = ", ".join(one_line(name) for name in affected(page.components, post.affected))
     if names:
         paragraphs.append(escape(_("Affects: %(names)s.", names=names)))
     if corrected:
-        edited = _("Edited %(when)s.", when=local_time(corrected, zone))
+        edited = _("Edited %(when)s.", when=time_in(corrected, zone))
         paragraphs.append(f"<em>{escape(edited)}</em>")
     return "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from app.i18n import N_, _
-from app.pages.text import clean, components_of, link_of_post, newest, page_url
+from app.pages.text import clean, components_of, newest, page_url, post_link
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,
@@ -182,7 +182,7 @@ def _incident(page: PublicPage, post: Post, by_id: Components) -> Json:
         "monitoring_at": _first_time(post, PostState.MONITORING),
         "resolved_at": None,
         "impact": "maintenance" if planned else _impact(post, affected),
-        "shortlink": link_of_post(page, post.id, post.created_at),
+        "shortlink": post_link(page, post.id, post.created_at),
         "started_at": _stamp(post.starts_at or created),
         "page_id": str(page.page.id),
         "incident_updates": [

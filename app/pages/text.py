@@ -39,7 +39,7 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def linked_html(text: str) -> str:
+def html_of(text: str) -> str:
     """A post's text as HTML, with its links and line breaks."""
     return str(linked(clean(text))).replace("\n", "<br>")
 
@@ -49,7 +49,7 @@ def newest(*moments: datetime | None) -> datetime:
     return max((moment for moment in moments if moment is not None), default=LONG_AGO)
 
 
-def local_time(moment: datetime, zone: str | None) -> str:
+def time_in(moment: datetime, zone: str | None) -> str:
     """``2026-11-21 08:00 UTC``, in the page's time zone."""
     return f"{in_zone(moment, zone_of(zone)):%Y-%m-%d %H:%M %Z}"
 
@@ -80,7 +80,7 @@ def components_of(page: PublicPage, ids: Iterable[int]) -> list[Component]:
     return [component for component in page.components if component.id in id_set]
 
 
-def link_of_post(page: PublicPage, id: int, created_at: datetime | None) -> str:
+def post_link(page: PublicPage, id: int, created_at: datetime | None) -> str:
     """The permanent address of a post: its anchor in the history."""
     at = (created_at or LONG_AGO).astimezone(zone_of(page.page.zone))
     return f"{page_url(page)}/history?month={at:%Y-%m}#post-{id}"

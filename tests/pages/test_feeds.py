@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 
 from app.pages import feeds
-from app.pages.text import link_of_post
+from app.pages.text import post_link
 from app.records import PostState
 from tests.pages.a_page import (
     HOUR,
@@ -151,5 +151,5 @@ def test_atom_has_what_rfc_4287_requires():
 )
 def test_a_post_is_in_the_month_that_its_page_has_then(zone, month):
     shown = page(page=replace(PAGE, zone=zone))
-    link = link_of_post(shown, 7, datetime(2026, 11, 30, 20, tzinfo=UTC))
+    link = post_link(shown, 7, datetime(2026, 11, 30, 20, tzinfo=UTC))
     assert link == f"{LINK}/history?month={month}#post-7"

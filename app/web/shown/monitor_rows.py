@@ -106,12 +106,9 @@ def host(url: str) -> str:
 
 def warnings(monitor: Monitor) -> list[str]:
     """The warnings in a row: what expires soon, and stored values that cannot be read."""
-    if not monitor.unreadable:
-        return list(_expiring(monitor))
-    return [
-        *_expiring(monitor),
-        _("%(fields)s cannot be read", fields=words_of(monitor.unreadable)),
-    ]
+    names = words_of(monitor.unreadable)
+    unreadable = [_("%(fields)s cannot be read", fields=names)] if monitor.unreadable else []
+    return [*_expiring(monitor), *unreadable]
 
 
 LIFE_UNKNOWN = N_("when a third of its lifetime remains")

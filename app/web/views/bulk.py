@@ -80,9 +80,7 @@ def act() -> Answer:
         named = current_store().monitors.refs(ids=ids[:MAX_NAMED])
         return render_template(QUESTIONS[action], monitors=named, ids=ids, back=back, form=form)
     refused: dict[int, str] = {}
-    changed, remaining, trouble = progress.work(
-        ids, lambda id: _carry_out(action, id, form, refused)
-    )
+    changed, remaining, trouble = progress.work(ids, lambda id: _act_on(action, id, form, refused))
     changed += progress.count_in("done")
     failed = progress.count_in("failed")
     # A session cookie is small, so only the first of many sentences are shown.
@@ -176,7 +174,7 @@ def _chosen_ids(form: BulkForm, back: str) -> Sequence[int]:
     return list(ids)
 
 
-def _carry_out(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bool:
+def _act_on(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bool:
     """Act on a monitor and return whether it was changed. If not, add the reason to ``refused``."""
     store = current_store()
     try:
@@ -232,11 +230,7 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
         {"alerts": (*monitor.alerts, *_unless_named(monitor, form.contact.data))}
     ),
     "uncontact": lambda monitor, form: write(
-        {
-            "alerts": tuple(
-                pair for pair in monitor.alerts if not _is_contact(pair, form.contact.data)
-            )
-        }
+        {"alerts": tuple(pair for pair in monitor.alerts if not _matches(pair, form.contact.data))}
     ),
     "recontact": lambda monitor, form: write({"alerts": (Pair(CONTACT, form.contact.data),)}),
     "place": lambda monitor, form: write(
@@ -255,10 +249,10 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
 }
 
 
-def _is_contact(pair: Pair, contact: str) -> bool:
+def _matches(pair: Pair, contact: str) -> bool:
     return pair.key == CONTACT and pair.value.casefold() == contact.casefold()
 
 
 def _unless_named(monitor: Monitor, contact: str) -> list[Pair]:
-    is_named = any(_is_contact(pair, contact) for pair in monitor.alerts)
+    is_named = any(_matches(pair, contact) for pair in monitor.alerts)
     return [] if is_named else [Pair(CONTACT, contact)]

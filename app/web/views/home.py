@@ -159,10 +159,8 @@ def _cards(open_now: Sequence[Incident]) -> Sequence[OpenCard]:
 
 
 def _card(cause: Any, incidents: Sequence[Incident], names: Mapping[int, MonitorRef]) -> OpenCard:
-    sentences = {
-        times.dated(incident.cause, incident.started_at) or _("No cause given")
-        for incident in incidents
-    }
+    no_cause = _("No cause given")
+    sentences = {times.dated(each.cause, each.started_at) or no_cause for each in incidents}
     behind = dict.fromkeys(id for incident in incidents for id in incident.affected)
     return OpenCard(
         incidents,
