@@ -107,9 +107,9 @@ def _closure(session: AnySession, statement: Any, ids: Collection[int]) -> dict[
     while front:
         visited |= front
         targets = set()
-        for near, far in _edges(session, statement, front):
-            edges.setdefault(near, []).append(far)
-            targets.add(far)
+        for source, target in _edges(session, statement, front):
+            edges.setdefault(source, []).append(target)
+            targets.add(target)
         front = targets - visited
     return {id: _reached(edges, id) for id in ids if id in edges}
 
@@ -128,7 +128,7 @@ def _reached(edges: Mapping[int, Sequence[int]], id: int) -> set[int]:
     reached: set[int] = set()
     front = [id]
     while front:
-        new = {far for near in front for far in edges.get(near, ())} - reached
+        new = {target for source in front for target in edges.get(source, ())} - reached
         reached |= new
         front = [*new]
     return reached - {id}

@@ -71,8 +71,8 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     if isinstance(fault.orig, NotCurrent):
         return Unavailable(str(fault.orig), RETRY_SECONDS, unsent=True)
     state = getattr(fault.orig, "sqlstate", None)
-    away = isinstance(fault, exc.OperationalError | exc.InterfaceError)
-    if not away and not fault.connection_invalidated and state not in _POSTGRES:
+    is_connection_fault = isinstance(fault, exc.OperationalError | exc.InterfaceError)
+    if not is_connection_fault and not fault.connection_invalidated and state not in _POSTGRES:
         return None
     # Without a statement, it was the commit that failed, which may have reached the server.
     unsent = fault.statement is not None

@@ -136,4 +136,4 @@ def _replace(table: Table, column: Column[Any], values: list[Value]) -> int:
     )
     with writing() as session:
         parameters = ({"of": id, "old": text, "new": _reencrypted(text)} for id, text in values)
-        return sum(rows_changed(session, statement, each) for each in parameters)
+        return sum(rows_changed(session, statement, values) for values in parameters)

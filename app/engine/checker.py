@@ -335,16 +335,16 @@ class Checker:
         if now < self._feed_at:
             return
         self._outdated |= self._feed.news()
-        ours = {id for id in self._outdated if shards.of(id) in self._shards.tokens}
+        own_ids = {id for id in self._outdated if shards.of(id) in self._shards.tokens}
         waiting: set[int] = set()
-        if ours:
+        if own_ids:
             self._outcomes.before_reading()
             # Monitors with unrecorded outcomes are reloaded later. Until then none of their checks
             # starts.
-            waiting = ours & self._outcomes.unrecorded()
-            assigned = assignments.of_monitors(self._shards.place, ours - waiting)
+            waiting = own_ids & self._outcomes.unrecorded()
+            assigned = assignments.of_monitors(self._shards.place, own_ids - waiting)
             self._plan.drop(
-                ours - waiting - {assignment.spec.monitor_id for assignment in assigned}
+                own_ids - waiting - {assignment.spec.monitor_id for assignment in assigned}
             )
             self._plan_all(assigned)
         self._outdated = waiting

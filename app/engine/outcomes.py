@@ -88,9 +88,9 @@ class OutcomeRecorder:
         self._record_batch()
         self._steady.start()
 
-    def remember(self, claim: Claim, standing: Standing, read: Assigned) -> None:
+    def remember(self, claim: Claim, standing: Standing, assigned: Assigned) -> None:
         """Cache the columns of a steady monitor from rows read after ``before_reading``."""
-        self._steady.remember(claim.monitor_id, steady_as_read(claim, standing, read))
+        self._steady.remember(claim.monitor_id, steady_as_read(claim, standing, assigned))
 
     def flush(self, *, all: bool = False) -> None:
         """Write all waiting results; with ``all``, also the rows of all steady monitors."""

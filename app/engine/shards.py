@@ -85,7 +85,7 @@ class Shards:
     def may_start(self, clock: float) -> bool:
         """Whether checks may start. When the lease has lapsed, another checker takes the shards and
         makes the checks. If there was no other, checks go on for ``ALONE_SECONDS``: their results
-        count if the token is still ours when they are recorded.
+        count if the token is still own_tokens when they are recorded.
         """
         limit = ALONE_SECONDS if self._alone else LEASE.total_seconds()
         return clock - self._renewed <= limit
@@ -105,13 +105,15 @@ class Shards:
             if len(stored) < shards.count():
                 shards.make(place)
                 stored = shards.read(place)
-            ours = {shard.number: shard.token for shard in stored if shard.owner == self.name}
-            numbers = {number for number in ours if earlier_tokens.get(number) == ours[number]}
+            own_tokens = {shard.number: shard.token for shard in stored if shard.owner == self.name}
+            numbers = {
+                number for number in own_tokens if earlier_tokens.get(number) == own_tokens[number]
+            }
             alive, owned = self._live_checkers(stored, now)
             part = fair_share(self.name, alive, owned, len(stored))
             beyond = set(sorted(numbers)[part:])
             numbers -= beyond
-            if beyond_share := ours.keys() - numbers:
+            if beyond_share := own_tokens.keys() - numbers:
                 shards.release(session, place, beyond_share, self.name, now)
             renewed = shards.renew(session, place, self.name, now + LEASE)
             # After a lapse, another checker may have taken one since it was read.

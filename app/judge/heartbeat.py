@@ -165,10 +165,10 @@ def after_resume(rules: HeartbeatRules, state: HeartbeatState, now: datetime) ->
 
 
 def after_absence(
-    rules: HeartbeatRules, state: HeartbeatState, since: datetime, back: datetime
+    rules: HeartbeatRules, state: HeartbeatState, since: datetime, returned_at: datetime
 ) -> HeartbeatState:
     """The state after the time in which no web process ran, which is added to each deadline."""
-    absence = back - since
+    absence = returned_at - since
     runs = tuple(
         run if run.until is None else run._replace(until=max(run.until, since) + absence)
         for run in state.runs
@@ -176,8 +176,8 @@ def after_absence(
     latest = _latest(rules, state.expected_at)
     if state.fault is not None or state.expected_at is None or latest is None:
         return replace(state, runs=runs)
-    expected = max(state.expected_at + absence, back)
-    may_be_lost = latest <= back
+    expected = max(state.expected_at + absence, returned_at)
+    may_be_lost = latest <= returned_at
     return replace(
         state,
         runs=runs,
@@ -220,5 +220,5 @@ def _missed(
 
 def _clock(moment: datetime, zone: str, now: datetime) -> str:
     """The time by the clocks of the zone, with the day unless it is that of ``now``."""
-    there, today = moment.astimezone(zone_of(zone)), now.astimezone(zone_of(zone))
-    return f"{there:%H:%M}" if there.date() == today.date() else f"{there:%Y-%m-%d %H:%M}"
+    local, local_now = moment.astimezone(zone_of(zone)), now.astimezone(zone_of(zone))
+    return f"{local:%H:%M}" if local.date() == local_now.date() else f"{local:%Y-%m-%d %H:%M}"

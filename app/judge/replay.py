@@ -221,11 +221,11 @@ class Replay:
         self._note_behind(state, cleared(state), at)
         self._set_state(cleared(state))
 
-    def _note_behind(self, previous: State, new: State, at: datetime) -> None:
+    def _note_behind(self, previous: State, new_state: State, at: datetime) -> None:
         """Note the times at which the monitor begins and ceases to be behind a parent."""
-        if previous.behind == new.behind:
+        if previous.behind == new_state.behind:
             return
-        since = previous.failing_since or new.failing_since or at
+        since = previous.failing_since or new_state.failing_since or at
         if previous.behind is not None and self.behind_since < since:
             self._behind.append((previous.behind, (self.behind_since, since)))
         self.behind_since = since
@@ -295,25 +295,27 @@ def in_order(
     replay.judge(_not_before(since, checks, check))
     if replay.decision is None:
         return as_newest
-    new = replay.situation.state
-    if new.status_since == replay.first and new.verdict is state.verdict:
-        new = replace(new, status_since=state.status_since)  # it changed before ``since``
-    if state.down_since and new.down_since:
-        new = replace(new, down_since=state.down_since)
-    elif new.stage is Stage.RECOVERING:
-        new = cleared(new)  # nobody is alerted to an outage that is over
-    next_effect, moment = _difference(state, new, replay.outages)
-    changed = _progress(state) != _progress(new)
-    confirms = new.stage in (Stage.CONFIRMING, Stage.RECOVERING)
+    new_state = replay.situation.state
+    if new_state.status_since == replay.first and new_state.verdict is state.verdict:
+        # The verdict changed before ``since``.
+        new_state = replace(new_state, status_since=state.status_since)
+    if state.down_since and new_state.down_since:
+        new_state = replace(new_state, down_since=state.down_since)
+    elif new_state.stage is Stage.RECOVERING:
+        new_state = cleared(new_state)  # nobody is alerted to an outage that is over
+    effect, moment = _difference(state, new_state, replay.outages)
+    changed = _progress(state) != _progress(new_state)
+    is_confirming = new_state.stage is Stage.CONFIRMING
+    confirms = is_confirming or new_state.stage is Stage.RECOVERING
     return replace(
         replay.decision,
-        situation=Situation(new, as_newest.situation.votes),
-        effect=next_effect,
+        situation=Situation(new_state, as_newest.situation.votes),
+        effect=effect,
         moment=moment,
         counted=changed or replay.decision.unconfirmed,
         shown=True,
         recheck=changed and confirms and not check.maintenance,
-        waits=not changed and new.stage is Stage.CONFIRMING and new.verdict is Verdict.DOWN,
+        waits=not changed and is_confirming and new_state.verdict is Verdict.DOWN,
     )
 
 
@@ -343,16 +345,16 @@ def _not_before(
 
 
 def _difference(
-    state: State, new: State, outages: Sequence[TimeSpan]
+    state: State, new_state: State, outages: Sequence[TimeSpan]
 ) -> tuple[Effect, datetime | None]:
     """The effect of a change from a state to a new one, and its moment."""
-    if has_outage(new) and not has_outage(state):
-        return Effect.OPEN, new.down_since
-    if has_outage(state) and not has_outage(new):
+    if has_outage(new_state) and not has_outage(state):
+        return Effect.OPEN, new_state.down_since
+    if has_outage(state) and not has_outage(new_state):
         return Effect.END, outages[0][1] if outages else state.down_since
-    if new.stage is Stage.CONFIRMING and _progress(new) != _progress(state):
+    if new_state.stage is Stage.CONFIRMING and _progress(new_state) != _progress(state):
         return Effect.CONFIRM, None
-    if state.stage is Stage.CONFIRMING and new.stage is Stage.CLEAR:
+    if state.stage is Stage.CONFIRMING and new_state.stage is Stage.CLEAR:
         return Effect.CANCEL, None
     return Effect.NONE, None
 

@@ -496,15 +496,15 @@ def judge_result(rules: Rules, situation: Situation, result: NewResult) -> Decis
         # The only place: each of its results counts. The code below is slower, and leaves out the
         # vote of an unknown result.
         alone = Decision(Situation(state, votes), result.verdict, result.at, (vote,))
-        return _advanced(rules, state, alone, result)
+        return _counted(rules, state, alone, result)
     at = _verdict_time(situation, result)
     voting = valid_votes(votes.values(), at, rules.vote_valid_for, maintenance=result.maintenance)
     awaited = _awaited(rules, votes, at, maintenance=result.maintenance)
     verdict = verdict_of_votes(voting, rules.location_rule, awaited, incident=has_outage(state))
     decision = Decision(Situation(state, votes), verdict, at, voting, awaited)
     if _is_counted(rules, state, decision, result, previous):
-        return _advanced(rules, state, decision, result)
-    return _shown(state, decision, result)
+        return _counted(rules, state, decision, result)
+    return _uncounted(state, decision, result)
 
 
 def judge_votes(
@@ -563,19 +563,19 @@ def _awaited(rules: Rules, votes: Mapping[int, Vote], at: datetime, *, maintenan
     return new + sum(failed_in_maintenance(vote) and vote.at >= since for vote in votes.values())
 
 
-def _advanced(rules: Rules, state: State, decision: Decision, result: NewResult) -> Decision:
+def _counted(rules: Rules, state: State, decision: Decision, result: NewResult) -> Decision:
     """The decision on a result that the state machine counts."""
     of_all_places = replace(result, at=decision.at, verdict=decision.verdict)
     transition = advance(state, of_all_places, rules.confirmations)
     if transition.outdated:
         return decision
-    new = transition.state
-    is_provisional = state.stage is Stage.OPEN and _waits_for_others(new, decision, result)
+    new_state = transition.state
+    is_provisional = state.stage is Stage.OPEN and _waits_for_others(new_state, decision, result)
     if is_provisional:
-        new = replace(new, verdict=state.verdict, status_since=state.status_since)
+        new_state = replace(new_state, verdict=state.verdict, status_since=state.status_since)
     return replace(
         decision,
-        situation=Situation(new, decision.situation.votes),
+        situation=Situation(new_state, decision.situation.votes),
         effect=transition.effect,
         moment=transition.moment,
         counted=True,
@@ -594,7 +594,7 @@ def _is_unconfirmed(votes: Iterable[Vote], verdict: Verdict, *, maintenance: boo
     return any(vote.verdict is Verdict.DOWN and not vote.persistent for vote in votes)
 
 
-def _shown(state: State, decision: Decision, result: NewResult) -> Decision:
+def _uncounted(state: State, decision: Decision, result: NewResult) -> Decision:
     """The decision on a result that the state machine does not count. The monitor may still show a
     new verdict: another place sees the failure now, or no longer sees it.
     """

@@ -191,8 +191,8 @@ class Agent:
             assigned.add(job.monitor_id)
             self._jobs[job.monitor_id] = job
             self._plan.put(job, now)
-        self._note_malformed(malformed, whole=news.whole)
-        dropped = (self._jobs.keys() - assigned) if news.whole else set(news.gone)
+        self._note_malformed(malformed, whole=news.is_whole)
+        dropped = (self._jobs.keys() - assigned) if news.is_whole else set(news.removed)
         self._plan.drop(dropped)
         for monitor_id in dropped:
             for by_monitor in (self._jobs, self._last_checks, self._started_at):

@@ -66,13 +66,13 @@ MIN_REQUEST = 20_000  # characters: the least that is tried behind a proxy with 
 
 @dataclass(frozen=True, slots=True)
 class AssignedNews:
-    """The monitors to check. ``whole``: ``assigned`` has all of them; otherwise only the changed
-    ones, and ``gone`` has the ids of the removed ones.
+    """The monitors to check. ``is_whole``: ``assigned`` has all of them; otherwise only the changed
+    ones, and ``removed`` has the ids of the removed ones.
     """
 
-    whole: bool
+    is_whole: bool
     assigned: list[Json]
-    gone: list[int]
+    removed: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,8 +364,8 @@ class ServerLink:
         news = self._opened(self._location, sealed)
         self._change, self._answered_request = _change(data), list_request
         self._pass_on(news)
-        if news.whole or news.assigned or news.gone:
-            self._file.add(self._location, sealed, whole=news.whole)
+        if news.is_whole or news.assigned or news.removed:
+            self._file.add(self._location, sealed, whole=news.is_whole)
         if self._file.is_full:
             self.reload()
 
@@ -405,8 +405,8 @@ class ServerLink:
         plain = unseal_text(self._private, _from_base64(sealed), about)
         data = object_(parse_json(plain, MAX_VALUES), "sealed")
         assigned = [object_(item, "assigned") for item in _list(data, "assigned")]
-        gone = [must(record_id(id), "gone") for id in _list(data, "gone")]
-        return AssignedNews(data.get("whole") is True, assigned, gone)
+        removed = [must(record_id(id), "gone") for id in _list(data, "gone")]
+        return AssignedNews(data.get("whole") is True, assigned, removed)
 
     def _pass_on(self, news: News) -> None:
         self.news.put(news)

@@ -142,10 +142,10 @@ def _assignments_of(rows: Mapping[int, Any], place: int, newest: int | None) -> 
     other_places = [row for location, row in rows.items() if location != place]
     if place not in rows:
         return MonitorAssignments(None, other_places)
-    here = dict(rows[place]._mapping)
-    if not other_places and here["checked_at"] is not None:
-        here["checked_at"] = latest.later(here["checked_at"], newest)
-    return MonitorAssignments(here, other_places)
+    assignment = dict(rows[place]._mapping)
+    if not other_places and assignment["checked_at"] is not None:
+        assignment["checked_at"] = latest.later(assignment["checked_at"], newest)
+    return MonitorAssignments(assignment, other_places)
 
 
 def write(session: AnySession, assigned: Sequence[MonitorAssignments]) -> None:
@@ -189,12 +189,12 @@ def ask(
                 of_monitor, row.location_id.in_(places)
             )
         )
-        asked = {
+        asked_times = {
             place: asked_at
             for place, asked_at, checked_at in stored
             if asked_at is not None and _is_joined(asked_at, checked_at, now, patience)
         }
-        if not_asked := set(places) - asked.keys():
+        if not_asked := set(places) - asked_times.keys():
             newest = session.scalar(  # if it is not before ``now``
                 select(func.max(ResultRow.at)).where(
                     ResultRow.monitor_id == monitor_id,
@@ -206,8 +206,8 @@ def ask(
             asked_at = from_ms(to_ms(now) if newest is None else newest + 1)
             to_ask = updating(row).where(of_monitor, row.location_id.in_(not_asked))
             session.execute(to_ask.values(asked_at=asked_at))
-            asked |= dict.fromkeys(not_asked, asked_at)
-    return asked
+            asked_times |= dict.fromkeys(not_asked, asked_at)
+    return asked_times
 
 
 def _is_joined(

@@ -316,25 +316,25 @@ def _replayed(
         of_monitor = incidents[search.monitor.id]
         spans = [span for span in of_monitor if (span.ended_at or FAR_FUTURE) > search.begin]
         parents_at = parents.get(search.monitor.id, parents_by_outages((), NO_PARENTS))
-        replay, earlier = (_replay(search, spans, parents_at) for _number in range(2))
+        replay, in_time = (_replay(search, spans, parents_at) for _number in range(2))
         replay.judge(checks)
-        earlier.judge(_without_own(search, checks))
+        in_time.judge(_without_own(search, checks))
         outages = _final_outages(search, replay)
         if outages is None:
-            unfinished.append((search, replay, earlier))
+            unfinished.append((search, replay, in_time))
         else:
             replaced = [row for row in search.stored if row.started_at < search.final_at]
             search.behind = [row for row in search.behind if row.started_at < search.final_at]
-            new_outages = _not_judged_in_time(outages, earlier.all_outages(), replaced)
+            new_outages = _not_judged_in_time(outages, in_time.all_outages(), replaced)
             yield search, replaced, new_outages, replay.all_behind()
-    replays = {search.monitor.id: (replay, earlier) for search, replay, earlier in unfinished}
+    replays = {search.monitor.id: (replay, in_time) for search, replay, in_time in unfinished}
     for search, checks in _read(
         (search, search.final_at, None) for search, *_replays in unfinished
     ):
-        replay, earlier = replays[search.monitor.id]
+        replay, in_time = replays[search.monitor.id]
         replay.judge(checks)
-        earlier.judge(checks)
-        outages = _not_judged_in_time(replay.all_outages(), earlier.all_outages(), search.stored)
+        in_time.judge(checks)
+        outages = _not_judged_in_time(replay.all_outages(), in_time.all_outages(), search.stored)
         yield search, list(search.stored), outages, replay.all_behind()
 
 
@@ -362,14 +362,14 @@ def _without_own(search: Search, checks: Iterable[PastResult]) -> Iterator[PastR
 
 
 def _not_judged_in_time(
-    spans: Iterable[TimeSpan], earlier: Iterable[TimeSpan], stored: Iterable[IncidentRow]
+    spans: Iterable[TimeSpan], in_time: Iterable[TimeSpan], stored: Iterable[IncidentRow]
 ) -> Sequence[TimeSpan]:
-    """The outages that only the late results show. ``earlier``: the outages without these results.
-    Their time was judged already, unless an incident found late is ``stored`` for it: the ordinary
-    incident was deleted, or another rule opened none.
+    """The time of the outages ``spans`` that only the late results show. ``in_time``: the outages
+    by the other results alone. Their time was judged when these arrived, unless it has a ``stored``
+    incident found late: its ordinary incident may have been deleted, and must not be stored again.
     """
     stored_spans = [(row.started_at, _end_of(row)) for row in stored]
-    return without(_in_whole_seconds(spans), without(_in_whole_seconds(earlier), stored_spans))
+    return without(_in_whole_seconds(spans), without(_in_whole_seconds(in_time), stored_spans))
 
 
 def _in_whole_seconds(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
@@ -449,9 +449,12 @@ def _as_stored(row: IncidentRow) -> Outage:
     return Outage(row.started_at, _end_of(row), row.cause, row.cause_code, seen_by)
 
 
-def _changed_span(before: Sequence[Outage], after: Sequence[Outage]) -> TimeSpan | None:
+def _changed_span(old_outages: Sequence[Outage], new_outages: Sequence[Outage]) -> TimeSpan | None:
     """The time in which these outages differ: for one that became longer, only the new part."""
-    old, new = ({outage.started_at: outage.ended_at for outage in part} for part in (before, after))
+    old, new = (
+        {outage.started_at: outage.ended_at for outage in outages}
+        for outages in (old_outages, new_outages)
+    )
     times = [
         time
         for start in old.keys() | new.keys()

@@ -374,12 +374,12 @@ def _end_absence(session: AnySession, now: datetime) -> None:
         liveness.write(liveness.WEB, now)
 
 
-def _add_absence(session: AnySession, since: datetime, back: datetime) -> None:
+def _add_absence(session: AnySession, since: datetime, returned_at: datetime) -> None:
     ids = session.scalars(select(HeartbeatStateRow.monitor_id)).all()
     for start in range(0, len(ids), AT_ONCE):
         for heartbeat in _load(session, ids[start : start + AT_ONCE]).values():
-            heartbeat.state = after_absence(heartbeat.rules, heartbeat.state, since, back)
+            heartbeat.state = after_absence(heartbeat.rules, heartbeat.state, since, returned_at)
             heartbeat.store(session)
             if heartbeat.row.due_at is not None:
-                heartbeat.row.due_at = back
+                heartbeat.row.due_at = returned_at
     wakeups.note(session, liveness.DEADLINES)

@@ -114,13 +114,13 @@ def steady_of(
     )  # fmt: skip
 
 
-def steady_as_read(claim: Claim, standing: Standing, read: Assigned) -> SteadyMonitor | None:
+def steady_as_read(claim: Claim, standing: Standing, assigned: Assigned) -> SteadyMonitor | None:
     """``steady_of`` for the rows of a monitor that the checker has just read."""
-    row = read.row
+    row = assigned.row
     if row.has_other_places or row.place_verdict != Verdict.UP or row.place_failures:
         return None  # the next good check must write the place's row
     state = state_of(row, row)
-    state = replace(state, checked_at=latest.later(state.checked_at, read.newest))
+    state = replace(state, checked_at=latest.later(state.checked_at, assigned.newest))
     return steady_of(claim, row, state, standing, row._mapping)
 
 
