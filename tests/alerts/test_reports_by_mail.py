@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from app.db import writing
-from app.db.journal import assign_numbers, keep, row_of
+from app.db.journal import assign_numbers, insert_results, row_of
 from app.db.tables import ReportMailRow
 from app.engine import report_mails
 from app.records import DEFAULT_PLACE_ID, DeliveryStatus, Result, Verdict
@@ -33,7 +33,7 @@ def test_a_report_is_mailed_also_in_quiet_hours_and_after_a_failure(
             for hour in range(2, 50)
         ]
         assign_numbers(results)
-        keep([row_of(result, DEFAULT_PLACE_ID) for result in results])
+        insert_results([row_of(result, DEFAULT_PLACE_ID) for result in results])
     with box.app.app_context():
         assert report_mails.send(FIRST) == 1
     box.turn()

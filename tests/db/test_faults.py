@@ -7,7 +7,16 @@ import sqlite3
 import pytest
 from sqlalchemy import exc
 
-from app.db.faults import AWAY, BUSY, DAMAGED, FULL, READ_ONLY, cause_of, short, unavailable
+from app.db.faults import (
+    AWAY,
+    BUSY,
+    DAMAGED,
+    FULL,
+    READ_ONLY,
+    cause_of,
+    public_sentence,
+    unavailable,
+)
 
 
 class Refusal(Exception):
@@ -48,4 +57,4 @@ def test_operators_see_the_path_of_a_database_whose_disk_is_full_and_the_public_
     fault = exc.OperationalError("INSERT", {}, of_sqlite(sqlite3.SQLITE_FULL))
     fault.orig.path = "/var/lib/wakeful/wakeful.db"
     assert cause_of(fault) == f"{FULL} The database is /var/lib/wakeful/wakeful.db."
-    assert short(fault) == FULL
+    assert public_sentence(fault) == FULL

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from app.alerts.messages import compose
 from app.alerts.messages.message import MessageContext
 from app.db import db, writing
-from app.db.journal import assign_numbers, keep, row_of
+from app.db.journal import assign_numbers, insert_results, row_of
 from app.db.tables import DeliveryRow, ReportMailRow
 from app.engine import report_mails
 from app.records import DEFAULT_PLACE_ID, Pair, Result, Verdict
@@ -41,7 +41,7 @@ def order(app):
                 for hour in range(744)
             ]
             assign_numbers(results)
-            keep([row_of(result, DEFAULT_PLACE_ID) for result in results])
+            insert_results([row_of(result, DEFAULT_PLACE_ID) for result in results])
     at = OCTOBER + 100 * HOUR
     make_incident(app, monitors[1], started_at=at, ended_at=at + 2 * HOUR)
     store = current_store()

@@ -251,7 +251,7 @@ def test_one_broken_row_stops_no_start_and_is_logged(app, whole, caplog):
     assert "The setting other cannot be read" in caplog.text
 
 
-@pytest.mark.parametrize(("pause", "times"), [(0, 1), (schema.LOOKED_SECONDS + 1, 2)])
+@pytest.mark.parametrize(("pause", "times"), [(0, 1), (schema.SCAN_VALID_SECONDS + 1, 2)])
 def test_the_parts_of_a_service_do_not_log_again_what_it_has_just_logged(
     app, whole, pause, times, capfd, monkeypatch
 ):
