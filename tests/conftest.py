@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from tests.support.postgres import Server
 
 pytest_plugins = [
+    "tests.alerts.sinks",
+    "tests.support.clock",
+    "tests.support.checkers",
     "tests.support.agents",
     "tests.support.applications",
     "tests.support.browser",

@@ -23,7 +23,6 @@ from app.engine.checker import Checker
 from app.engine.silence_watch import SilenceWatch
 from tests.lab.net import Listener
 from tests.lab.tcp import greeting
-from tests.support.checkers import Site
 from tests.support.typed import access, install_at, typing
 
 
@@ -36,13 +35,6 @@ def home(tmp_path, monkeypatch):
 @pytest.fixture
 def type_(home, monkeypatch):
     return typing(monkeypatch)
-
-
-@pytest.fixture
-def site():
-    site = Site()
-    yield site
-    site.close()
 
 
 def test_a_key_is_printed_alone_and_works_until_it_is_revoked(type_):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,22 +19,8 @@ from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.engine import recorder
 from app.records import Ending, Event
-from tests.alerts.sinks import HttpSink, MailSink, mail_sink
 from tests.factories import make_incident, make_monitor
 from tests.support.clock import Clock
-
-
-@pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    made = HttpSink()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def mail() -> Iterator[MailSink]:
-    with mail_sink() as made:
-        yield made
 
 
 class Outbox:

@@ -22,6 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
+import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
@@ -198,3 +199,17 @@ def mail_sink(sink: MailSink | None = None, **options: Any) -> Iterator[MailSink
 TOKEN = "123456:AAF-secretpartofthetoken"
 TWILIO_OK = Reply(201, '{"sid": "SM42", "status": "queued"}')
 TWILIO_PATH = "/2010-04-01/Accounts/AC0account/Messages.json"
+
+
+@pytest.fixture
+def sink() -> Iterator[HttpSink]:
+    """A service that takes alerts."""
+    made = HttpSink()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def mail() -> Iterator[MailSink]:
+    with mail_sink() as made:
+        yield made

@@ -56,7 +56,6 @@ from tests.support.agents import (
     stored,
     update,
 )
-from tests.support.clock import clock_of
 from tests.support.loopback import serving
 from tests.support.service import eventually
 
@@ -355,12 +354,6 @@ def test_the_assertions_of_an_agents_check_are_in_the_evidence(app, place, ask):
 
 
 # --- The agent itself
-
-
-@pytest.fixture
-def clock(app):
-    """The clock of the counts, at the begin of a window."""
-    return clock_of(app)
 
 
 def test_a_token_brings_no_more_than_twenty_times_what_its_monitors_make(

@@ -33,13 +33,6 @@ from tests.lab.net import BlackHole, ClosedPort, Listener
 from tests.support.checkers import Place, Site, due_at_once, results, running, until
 
 
-@pytest.fixture
-def site():
-    site = Site()
-    yield site
-    site.close()
-
-
 @pytest.fixture(autouse=True)
 def no_second_round(monkeypatch):
     """A monitor's place in its minute may come round during a test: one check more than counted."""

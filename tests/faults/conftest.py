@@ -17,32 +17,16 @@ from app.config import Settings
 from app.db import db, faults
 from app.engine import now
 from tests.alerts.conftest import Outbox
-from tests.alerts.sinks import HttpSink
 from tests.api.conftest import Api
 from tests.factories import make_key
-from tests.support.checkers import Site
 from tests.support.postgres import Server
 from tests.support.swallow import Relay
 from tests.support.troubles import NOBODY
 
 
 @pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    made = HttpSink()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def box(core: Flask) -> Outbox:
     return Outbox(core)
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    made = Site()
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -30,7 +30,6 @@ from app.records import Client
 from app.stores.local.subscribers import SIGN_UPS
 from tests.factories import PASSWORD, make_person
 from tests.pages.made import make_page
-from tests.support.clock import clock_of
 from tests.web.visitor import Visitor
 
 EMAIL = "ada@wakeful.test"
@@ -41,11 +40,6 @@ TRIES = 1000
 @pytest.fixture
 def access(app):
     return app.extensions["wakeful.access"]
-
-
-@pytest.fixture
-def clock(app):
-    return clock_of(app)
 
 
 @pytest.fixture

@@ -16,16 +16,10 @@ from app.db import db
 from app.db.tables import SessionRow
 from app.rules.clocks import SKEW
 from tests.factories import PASSWORD, make_person
-from tests.support.clock import clock_of
 from tests.web.visitor import Visitor
 
 MOMENT = timedelta(milliseconds=1)
 EMAIL = "editor@wakeful.test"
-
-
-@pytest.fixture
-def clock(app):
-    return clock_of(app)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pytest
 from sqlalchemy import select, update
 
 from app.db import changes, db, journal, writing
@@ -115,3 +116,10 @@ class Place:
             self.part.close()
         self.part = Listener(serve, port=self.port) if kind is Listener else kind(port=self.port)
         self.port = self.part.port
+
+
+@pytest.fixture
+def site():
+    made = Site()
+    yield made
+    made.close()

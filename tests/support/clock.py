@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from flask import Flask
 
 MORNING = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
@@ -28,3 +29,8 @@ def clock_of(app: Flask, now: datetime = MORNING) -> Clock:
     """A clock that tells people, sessions and keys of ``app`` the time."""
     clock = app.extensions["wakeful.access"].clock = Clock(now)
     return clock
+
+
+@pytest.fixture
+def clock(app: Flask) -> Clock:
+    return clock_of(app)

@@ -19,7 +19,6 @@ from app.config import Settings
 from app.records import Person
 from app.web.frame import progress
 from app.web.views import channel_tests
-from tests.alerts.sinks import HttpSink
 from tests.factories import PASSWORD, make_key, make_person, now
 from tests.support.browser import opened
 from tests.support.clock import Clock
@@ -111,14 +110,6 @@ def over(
 def remote(app: Flask, over: Callable[..., Visitor]) -> Visitor:
     """An editor's browser on a dashboard whose records live behind ``app``'s API."""
     return over((app, make_key(app)))
-
-
-@pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    """A service that takes alerts."""
-    made = HttpSink()
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -12,16 +12,9 @@ from app.records import DeliveryStatus
 from app.rules import smtp
 from app.rules.smtp import Server, Tls
 from app.stores import current_mail, current_store
-from tests.alerts.sinks import mail_sink
 from tests.factories import make_monitor
 
 PASSWORD = "mail password 123"
-
-
-@pytest.fixture
-def mail():
-    with mail_sink() as made:
-        yield made
 
 
 def set_up(admin, mail, **more):

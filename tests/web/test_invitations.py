@@ -7,17 +7,10 @@ import pytest
 
 from app.db import db, writing
 from app.db.tables import InvitationRow, PersonRow
-from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD, make_incident, make_monitor, make_person, now
 from tests.web.visitor import Visitor
 
 LINK = re.compile(r"http://wakeful\.test(/invitation/[\w-]+)")
-
-
-@pytest.fixture
-def mail():
-    with mail_sink() as made:
-        yield made
 
 
 def use(app, mail):

@@ -18,18 +18,12 @@ from app.web.frame.recent import CHANGES, MASK, MAX_SEALED, SEALED_FOR
 from app.web.frame.session import SAFE_METHODS
 from tests import samples
 from tests.factories import PASSWORD, make_person
-from tests.support.clock import clock_of
 from tests.support.store import access_of
 from tests.web.visitor import Visitor, token
 
 MOMENT = timedelta(milliseconds=1)
 ASKED = "Confirm with your password"
 NEW = "another long password"
-
-
-@pytest.fixture
-def clock(app):
-    return clock_of(app)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from app.db import db
 from app.db.tables import DeviceRow, RecoveryRow, SessionRow
 from app.stores import current_access
 from tests.factories import PASSWORD, make_person
-from tests.support.clock import clock_of
 from tests.support.store import access_of
 from tests.web.visitor import Visitor, token
 
@@ -40,11 +39,6 @@ CHROME = (
     "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) "
     "Chrome/137.0.0.0 Safari/537.36"
 )
-
-
-@pytest.fixture
-def clock(app):
-    return clock_of(app)
 
 
 @pytest.fixture
