@@ -269,7 +269,7 @@ def test_after_a_kill_at_any_step_the_agent_sends_again_and_nothing_is_lost_or_d
 
     with monkeypatch.context() as patch:
         for module, name in (
-            (recorder, "record_claimed"), (recorder, "record_late"), (places, "keep_sign"),
+            (recorder, "record_claimed"), (recorder, "record_late"), (places, "store_sign"),
         ):  # fmt: skip
             patch.setattr(module, name, ends(getattr(module, name)))
         with pytest.raises(Killed):
@@ -410,7 +410,7 @@ def test_a_place_brings_results_though_the_answer_to_them_was_lost(
 ):
     monitor = watched()
     with monkeypatch.context() as patch:
-        patch.setattr(places, "keep_sign", lambda *_arguments, **_options: 1 / 0)
+        patch.setattr(places, "store_sign", lambda *_arguments, **_options: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             process.take(result(monitor, Verdict.UP, at))
     other.take(result(monitor, Verdict.UP, at))
