@@ -87,7 +87,7 @@ def targets_among(monitor: Any, contacts: Contacts) -> Targets:
     """``targets_of`` for a monitor whose contacts are read already."""
     targets: dict[Target, list[Source]] = defaultdict(list)
     alerts = readable(monitor.alerts) or ()
-    for entry in in_order([tuple(pair) for pair in alerts], contacts):
+    for entry in merge_contacts([tuple(pair) for pair in alerts], contacts):
         if isinstance(entry, ContactRow):
             source = _source(entry)
             for target in channels_of(entry):
@@ -120,7 +120,7 @@ def contacts_of(session: AnySession, monitor_ids: Collection[int]) -> Mapping[in
     return contacts
 
 
-def in_order(alerts: Sequence[Any], contacts: Sequence[tuple[int, Any]]) -> list[Any]:
+def merge_contacts(alerts: Sequence[Any], contacts: Sequence[tuple[int, Any]]) -> list[Any]:
     """A monitor's own alerts with its contacts at their positions among them."""
     merged = list(alerts)
     for position, contact in contacts:  # in ascending order, so each insertion is at its position

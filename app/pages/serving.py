@@ -108,7 +108,7 @@ class StatusPageLayer(Layer):
         self._directory: Memory[str, Directory] = Memory(
             self._read_directory, 1, lambda name: self._read_copy(name, Directory), self._now
         )
-        self._list = self._memory(1, lambda name: name, lambda _name: tuple(public.listed()))
+        self._list = self._memory(1, lambda name: name, lambda _name: tuple(public.public_pages()))
         self._pages = self._memory(MAX_PAGES, page_name, public.page, _looks_same)
         self._months = self._memory(
             MONTHS, lambda key: month_name(*key), lambda key: _month(public, *key), _looks_same

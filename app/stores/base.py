@@ -81,7 +81,8 @@ class Extent(IntEnum):
     WHOLE = 3
 
 
-# Grows with /api/v1. A server whose ``me`` has it, with a scope, is a Wakeful (decision 8).
+# The level of /api/v1, which grows with it. A server whose ``me`` has a level and a scope is a
+# Wakeful (decision 8).
 API_LEVEL = 1
 
 
@@ -95,7 +96,7 @@ class Listed(ABC, Generic[Record, Query]):
     def list(self, query: Query) -> Page[Record]: ...
 
     def every(self, query: Query, max_pages: int) -> Iterator[Record]:
-        """The records of the first ``max_pages`` pages: a remote server's total may be wrong."""
+        """The records of all pages, at most ``max_pages``: a remote server's total may be wrong."""
         for number in range(1, max_pages + 1):
             page = self.list(replace(query, page=number))  # type: ignore[type-var]
             yield from page.items
@@ -129,13 +130,13 @@ class Collection(Readable[Record, Query]):
 class Monitors(Collection[Monitor, MonitorQuery]):
     @abstractmethod
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
-        """Store a monitor, which is then checked at once. ``secrets_from``: for a clone without a
-        password in ``fields``, the monitor whose password is copied.
+        """Store a monitor. Its first check is due at once. ``secrets_from``: for a clone without a
+        password in ``fields``, the monitor from which the password is copied.
         """
 
     def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
-        """Store the valid monitors. Return for each the monitor, or why it is not stored. A local
-        store stores them in one transaction.
+        """Store the valid monitors. Return the stored monitor or the fault of each. A local store
+        stores them in one transaction.
         """
         answers: list[Monitor | Invalid] = []
         for fields in several:
@@ -231,30 +232,30 @@ class Incidents(Collection[Incident, IncidentQuery]):
         self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None
     ) -> Incident:
         """``by``: the person or key, shown with an acknowledgement. ``expected``: stored values; if
-        one differs, raise Conflict and change nothing. A remote server cannot guarantee that.
+        one differs, a local store raises Conflict and changes nothing. A remote store ignores both.
         """
 
     @abstractmethod
     def acknowledge(
         self, ids: Sequence[int], *, by: str | None = None
     ) -> Sequence[Incident | WakefulError]:
-        """Acknowledge these incidents now. Return for each the incident, which is unchanged if it
-        was acknowledged already; NotFound; or Conflict if it has ended. A local store does it in
-        one transaction, so people get one message.
+        """Acknowledge these incidents now. Return for each the incident, NotFound, or Conflict if
+        it has ended. An incident that was acknowledged already is unchanged. A local store does
+        this in one transaction, so people get one message.
         """
 
     def open(self, limit: int) -> Page[Incident]:
-        """The open incidents as in a brief list, those that nobody has acknowledged first, then the
-        newest first: ``limit`` or more of them, and how many there are in all.
+        """The open incidents as in a brief list, at least ``limit`` of them if there are as many,
+        and their number. Unacknowledged incidents come first, and the newest of each kind first.
         """
         newest = IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=limit, brief=True)
         pages = [self.list(replace(newest, status=status)) for status in OPEN_STATUSES]
         incidents = [incident for page in pages for incident in page.items]
         return Page(incidents, 1, max(limit, len(incidents)), sum(page.total for page in pages))
 
-    def waiting_in(self, delivery_id: int) -> Sequence[Incident]:
-        """The open, unacknowledged incidents of a grouped message, the oldest first,
-        ``MAX_IN_BATCH`` at most; empty if the store cannot tell.
+    def unacknowledged_in(self, delivery_id: int) -> Sequence[Incident]:
+        """The open incidents of a grouped message that nobody has acknowledged, the oldest first,
+        ``MAX_IN_BATCH`` at most; empty if the store cannot read them.
         """
         return ()
 
@@ -262,8 +263,8 @@ class Incidents(Collection[Incident, IncidentQuery]):
         self, start: datetime, end: datetime, monitor_id: int | None = None
     ) -> Sequence[Incident]:
         """The incidents of this time, of one monitor or of all, the newest first. The list has no
-        such filter, so it is read by end, open ones first, until an incident ended before
-        ``start``.
+        such filter, so it is read in the order of the ends, open incidents first, until an incident
+        ended before ``start``.
         """
         query = IncidentQuery(
             monitor_id=monitor_id, sort_by=IncidentSortBy.ENDED_AT, per_page=100, brief=True
@@ -272,8 +273,9 @@ class Incidents(Collection[Incident, IncidentQuery]):
             lambda incident: incident.ended_at is None or incident.ended_at > start,
             self.every(query, MAX_OVERLAPPING),
         )
-        begun = [incident for incident in recent if incident.started_at < end]
-        return sorted(begun, key=lambda incident: (incident.started_at, incident.id), reverse=True)
+        incidents = [incident for incident in recent if incident.started_at < end]
+        incidents.sort(key=lambda incident: (incident.started_at, incident.id), reverse=True)
+        return incidents
 
 
 class Results(ABC):
@@ -309,8 +311,8 @@ class Results(ABC):
 
     def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts | None:
         """How often the monitor would have alerted in the last ``SLOW_ALERTS_DAYS``, if it alerted
-        after ``minutes`` of answers above ``limit`` ms. It reads single results. None if the store
-        cannot tell.
+        after ``minutes`` of answers above ``limit`` ms. This reads single results. None if the
+        store cannot read them.
         """
         return None
 
@@ -318,8 +320,8 @@ class Results(ABC):
         self, monitor_id: int, start: datetime, count: int, seconds: int
     ) -> Mapping[str, Sequence[int | None]]:
         """The average response time of the good checks of each place, in each of ``count`` buckets
-        of ``seconds`` from ``start`` on. It reads single results, so it is for a day or two. Empty
-        if the store cannot read it.
+        of ``seconds`` from ``start`` on. This reads single results, so use it for a day or two.
+        Empty if the store cannot read them.
         """
         return {}
 
@@ -377,9 +379,8 @@ class Channels(ABC):
 
     @abstractmethod
     def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
-        """Send ``test`` to these channels, stored or not; the delivery ids.
-
-        ``monitor_id``: whose alerts they are or will be, if there is one.
+        """Send ``test`` to these channels, which need not be stored, and return the delivery ids.
+        ``monitor_id``: the monitor that has or will have these alerts, if there is one.
         """
 
     @abstractmethod
@@ -407,8 +408,8 @@ class Channels(ABC):
 
     @abstractmethod
     def unreached(self, incident_ids: Sequence[int]) -> Mapping[int, Sequence[Delivery]]:
-        """The open ones of ``incident_ids`` with messages of which none has arrived, each
-        with these messages; empty if the store cannot read them.
+        """For each of these open incidents of which nobody was notified, the messages that failed
+        or are overdue; empty if the store cannot read them.
         """
 
     @abstractmethod
@@ -452,7 +453,7 @@ class Contacts(Collection[Contact, PageQuery]):
         """The id of the contact of this name, ignoring case, or else with this id."""
 
     def exists(self, value: str) -> bool:
-        """Whether this contact exists, as far as the store knows before the form is sent."""
+        """Whether this contact exists. A store that leaves the answer to the server says True."""
         return self.id_of(value) is not None
 
     @abstractmethod
@@ -501,7 +502,7 @@ class StatusPages(Collection[StatusPage, PageQuery]):
 
 
 class Posts(ABC):
-    """What people write on a status page. NotFound also for a post of another page."""
+    """The posts of a status page. Methods raise NotFound also for a post of another page."""
 
     @abstractmethod
     def list(self, query: PostQuery) -> Page[Post]: ...
@@ -526,7 +527,9 @@ class Posts(ABC):
 
     @abstractmethod
     def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
-        """Correct an update, and store when. NotFound also for an update of another post."""
+        """Correct an update, and store the time of the correction. Raises NotFound also for an
+        update of another post.
+        """
 
     @abstractmethod
     def draft(self, page_id: int, incident_id: int) -> Fields:
@@ -536,7 +539,7 @@ class Posts(ABC):
 
 
 class Subscribers(Listed[Subscriber, SubscriberQuery]):
-    """The confirmed subscribers of a page's posts. People subscribe and confirm by themselves."""
+    """The confirmed subscribers of a page's posts. People subscribe and confirm on the page."""
 
     @abstractmethod
     def clear(self, page_id: int) -> int:
@@ -576,8 +579,8 @@ class Store(ABC):
 def until_attempted(
     read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
 ) -> list[Delivery]:
-    """Wait until each delivery has been attempted, at most ``seconds``, and return them. It does
-    not wait if too many requests wait already. ``read`` is called every ``pause`` seconds.
+    """Wait until each delivery has been attempted, at most ``seconds``, and return them. If too
+    many requests wait already, return at once. ``read`` is called every ``pause`` seconds.
     """
     deliveries: dict[int, Delivery] = {}
     waiting = list(ids)

@@ -1,8 +1,8 @@
 """The health of this installation, for ``/readyz``, ``/metrics`` and the heartbeat: which processes
 run, and which checks and alerts are overdue. Every function needs an application context.
 
-Checkers and alert workers give signs of life while they run. While there is nothing for them to do,
-it is no fault that none runs: a fresh installation is ready. A dashboard over remote servers has
+Checkers and alert workers write signs of life while they run. It is no fault that none runs while
+there is nothing to do for it: a fresh installation is ready. A dashboard over remote servers has
 neither, and is ready while one of its servers answers.
 """
 
@@ -29,9 +29,9 @@ from app.records import Carrier, DeliveryStatus
 from app.rules.clocks import believable
 from app.stores import remote_servers
 
-# Within this time after a checker has stopped, others take over its shards.
+# Other checkers take over the shards of a stopped checker within this time.
 SHARD_FREE_AFTER = timedelta(seconds=30)
-# A check may be late by its time limit, a lease and a restart, which are less than this.
+# A check may be late by its time limit, a lease and a restart; their sum is less than this.
 CHECKS_LATE_AFTER = timedelta(seconds=150)
 
 ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
@@ -39,7 +39,7 @@ ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
 COUNTED_EVERY = 60.0  # seconds between two counts of unreadable values
 _CACHE = "wakeful.unreadable"
 
-# If an alert has waited for this long, and no other was delivered meanwhile, no alerts are sent.
+# If an alert has waited for this long, and no other was delivered meanwhile, alerts are stuck.
 ALERTS_STUCK_AFTER = timedelta(minutes=15)
 # A delivery is retried for less than this, unless by hand. The limit lets the query use an index:
 # the table has a year of deliveries.
@@ -52,9 +52,9 @@ CHECKS_LATE = N_("Checks are due, but no result has been recorded for a while.")
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``faults``: sentences; none if all is well. Ages are in seconds, and None before the first
-    check or sign of life. ``readable``: whether the database can be queried. ``left_alone``: how
-    many monitors have had no checker for a while, counted once for each of their places.
+    """``faults``: sentences; empty if there is no fault. Ages are in seconds, and None before the
+    first check or sign of life. ``readable``: whether the database can be queried. ``left_alone``:
+    the number of monitors without a checker for a while; a monitor counts once for each place.
 
     Two conditions are only warnings, because a restart or another instance would not help.
     ``unreadable``: the number of stored values of monitors, people and settings that cannot be
@@ -86,9 +86,9 @@ class Health:
 
 
 def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True) -> Health:
-    """The health of this installation. If the database does not answer, it does not raise, and does
-    not wait long. ``checks``: whether this installation runs checks; if not, signs of life and
-    results of earlier times are ignored. ``count_unreadable``: read every stored secret.
+    """The health of this installation. If the database does not answer, this returns soon and does
+    not raise. ``checks``: whether this installation runs checks; if not, old signs of life and
+    results are ignored. ``count_unreadable``: count the stored values that cannot be read.
     """
     try:
         with patience(ANSWER_SECONDS):
@@ -104,7 +104,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
             unreadable_values = 0
             if checks and count_unreadable:  # the count reads all values, so it is cached
                 unreadable_values = cached_for(COUNTED_EVERY, _CACHE, _count_unreadable)
-            # Writing results reads none, so nobody else would notice that their table is damaged.
+            # The writers of results read none, so only this notices that the table is damaged.
             db.session.execute(select(ResultRow.at).limit(1)).all()
         stuck = cannot_write()
     except SQLAlchemyError as fault:
@@ -115,8 +115,8 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
         unreachable, idle_sentences = remote_servers.faults(current_app._get_current_object())  # type: ignore[attr-defined]
         return Health((*([stuck] if stuck else ()), *unreachable), idle=idle_sentences)
     sentences = []
-    # With monitors to check, it is also a fault if no checker has ever run, or its last sign is so
-    # old that it was deleted.
+    # With monitors to check, it is also a fault if no checker has ever run, or if its last sign was
+    # so old that it was deleted.
     if signs.silent and (signs.ever or watched):
         sentences.append(_(CHECKER_SILENT))
     if workers.silent and (workers.ever or alerting):
@@ -139,7 +139,9 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """A place of which monitors have had no checker for a while; ``no_checker``: all of them."""
+    """A place with ``monitors`` that have had no checker for a while. ``no_checker``: whether these
+    are all monitors of the place.
+    """
 
     name: str
     monitors: int
@@ -183,7 +185,7 @@ def unable_places(now: datetime) -> list[str]:
 
 def _idle_sentence(place: places.IdlePlace) -> str:
     number, values = place.monitors, {"name": place.name, "num": f"{place.monitors:,}"}
-    if not place.silent:  # without the cause, which has addresses: /readyz is public
+    if not place.silent:  # /readyz is public, so the cause, which has addresses, is left out
         return _n(
             "The place %(name)s cannot check its monitor. The list of places says why.",
             "The place %(name)s can check none of its %(num)s monitors. The list of places says"
@@ -303,21 +305,21 @@ def _age(now: datetime, moment: datetime | None) -> float | None:
 
 # --- Whether the database accepts writes ----------------------------------------------------------
 #
-# Only a write shows that: a database that is locked, full or read-only still answers queries. On a
-# full disk, a small write may succeed when a batch of results does not, so the free space is read.
+# Only a write shows this: a database that is locked, full or read-only still answers queries. On a
+# full disk, a small write may succeed although a batch of results fails, so the free space is read.
 
 PROBE_EVERY = 5.0  # seconds between two attempts to write
-PROBE_SECONDS = 2.0  # how long one may take
+PROBE_SECONDS = 2.0  # the time limit of an attempt
 MIN_BYTES = 1 << 20  # a disk with less free space is full
-# So long after a failed write, silent checkers and workers are not reported: they could not write
-# either, and wait up to SQLite's busy timeout before the next attempt.
+# For this time after a failed write, silent checkers and workers are not reported: they could not
+# write either, and wait up to SQLite's busy timeout before the next attempt.
 SETTLE_SECONDS = 15.0
 _PROBE = "wakeful.probe"
 
 
 @dataclass
 class _Probe:
-    trying: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Lock = field(default_factory=threading.Lock)
     tried_at: float = float("-inf")
     failed_at: float = float("-inf")
     sentence: str | None = None
@@ -334,17 +336,17 @@ def is_settling() -> bool:
 
 
 def cannot_write() -> str | None:
-    """Why the database accepts no writes now; None if it does. One thread at a time tries, at most
-    every PROBE_EVERY seconds; the others get the last result.
+    """Why the database accepts no writes now; None if it accepts them. One thread at a time makes
+    an attempt, at most every PROBE_EVERY seconds; the others get the last result.
     """
     probe = _probe()
-    if probe.trying.acquire(blocking=False):
+    if probe.lock.acquire(blocking=False):
         try:
             if time.monotonic() - probe.tried_at >= PROBE_EVERY:
                 probe.sentence, probe.tried_at = _write(), time.monotonic()
                 probe.failed_at = probe.tried_at if probe.sentence else probe.failed_at
         finally:
-            probe.trying.release()
+            probe.lock.release()
     return probe.sentence
 
 
@@ -358,8 +360,8 @@ def _write() -> str | None:
 
 
 def _is_full() -> bool:
-    """Whether the disk of an SQLite file is full. The disk of a database server cannot be seen from
-    here.
+    """Whether the disk of an SQLite file is full. The disk of a database server is not visible from
+    this machine.
     """
     path = file_of(db.engine)
     if db.engine.dialect.name != "sqlite" or path is None:
@@ -367,7 +369,7 @@ def _is_full() -> bool:
     try:
         disk = os.statvfs(os.path.dirname(path))
     except OSError:
-        return False  # the write has just shown the fault
-    # Some file systems keep a part for root.
+        return False  # the write would have failed
+    # Some file systems reserve blocks for root.
     blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail
     return blocks * disk.f_frsize < MIN_BYTES

@@ -31,12 +31,12 @@ log = logging.getLogger(__name__)
 
 BUSY = N_("Too many emails are waiting, so it was not sent.")
 MAX_WAITING = 100  # mails that wait for a thread; more are dropped
-STOP_SECONDS = 5.0  # the process waits so long for all waiting mails when it ends
+STOP_SECONDS = 5.0  # at its end, the process waits this long for all waiting mails
 
 
 @dataclass(frozen=True, slots=True)
 class MailAnswer:
-    """Whether the server accepted a mail. ``answer``: its answer, or why there is none."""
+    """Whether the server accepted a mail. ``answer``: the server's answer, or why there is none."""
 
     ok: bool
     answer: str
@@ -54,10 +54,10 @@ def base_here(settings: Settings) -> str:
 
 
 class _MailQueue:
-    """Mails that wait for a thread, ``MAX_WAITING`` at most. ``what``: their kind, for the log."""
+    """Mails that wait for a thread, ``MAX_WAITING`` at most. ``kind``: their kind, for the log."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
         self._waiting: queue.Queue[tuple[Flask, Callable[[], None]]] = queue.Queue(MAX_WAITING)
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -79,10 +79,11 @@ class _MailQueue:
             self._log.error(
                 "%d %s wait to be mailed, and more are dropped. Is the mail server slow?",
                 MAX_WAITING,
-                self._what,
+                self._kind,
             )
         with self._starting:
-            if self._thread is None or not self._thread.is_alive():  # not in a forked child
+            # A forked child has a dead copy of the thread.
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, daemon=True, name="mail")
                 self._thread.start()
 
@@ -93,7 +94,7 @@ class _MailQueue:
             waiting.all_tasks_done.wait_for(lambda: not waiting.unfinished_tasks, seconds)
             lost = waiting.unfinished_tasks
         if lost:
-            log.error("At the stop, %d %s were not mailed yet. They are lost.", lost, self._what)
+            log.error("At the stop, %d %s were not mailed yet. They are lost.", lost, self._kind)
 
     def _run(self) -> None:
         while True:
@@ -116,16 +117,16 @@ class Mail:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        # In a queue, so that the time of the answer does not show whether the address is known.
+        # A queue, so that the time of the answer does not show whether the address has an account.
         self.recoveries = _MailQueue("recovery links")
-        # Another queue, because strangers can fill the first one.
+        # A second queue, because strangers can fill the first one.
         self.notices = _MailQueue("notices of a changed second factor")
 
     def close(self) -> None:
         """At the end of the process, send the waiting mails within ``STOP_SECONDS``."""
         deadline = time.monotonic() + STOP_SECONDS
-        for waiting in (self.notices, self.recoveries):
-            waiting.close(max(0.0, deadline - time.monotonic()))
+        for mails in (self.notices, self.recoveries):
+            mails.close(max(0.0, deadline - time.monotonic()))
 
     def is_set(self) -> bool:
         """Whether email can be sent."""
@@ -133,8 +134,8 @@ class Mail:
 
     @property
     def base(self) -> str:
-        """The base of links in mails. It is never the host of the request: an attacker who requests
-        somebody else's recovery link could set their own host.
+        """The base of links in mails. It does not depend on the request, because an attacker who
+        requests somebody else's recovery link could choose the host.
         """
         return base_url(self._settings.public_url, self._settings.bind)
 
@@ -145,7 +146,7 @@ class Mail:
         return self._send_waited(to, account.invitation(self._clock(), link, inviter, days))
 
     def send_recovery(self, to: str, path: str) -> None:
-        """Called in the thread."""
+        """Mail a recovery link. Call this in the thread of ``recoveries``."""
         sent = self._send(to, account.recovery(self._clock(), f"{self.base}{path}"))
         if not sent.ok:
             log.warning("A recovery link could not be mailed: %s", sent.answer)
@@ -155,9 +156,9 @@ class Mail:
         sentence, not yet translated.
         """
         if self.is_set():
-            self.notices.put(lambda: self._tell_later(to, what))
+            self.notices.put(lambda: self._send_notice(to, what))
 
-    def _tell_later(self, to: str, what: str) -> None:
+    def _send_notice(self, to: str, what: str) -> None:
         sent = self.send_second_factor(to, what)
         if not sent.ok:
             log.warning("A notice of a changed second factor could not be mailed: %s", sent.answer)
@@ -168,7 +169,7 @@ class Mail:
         return self._send(to, message)
 
     def _send_waited(self, to: str, message: Message) -> MailAnswer:
-        """For requests, of which few may wait at once."""
+        """Send a mail while a request waits. Only a few requests may wait at once."""
         with LONG_WAITS.taken() as free:
             return self._send(to, message) if free else MailAnswer(False, _(BUSY))
 

@@ -39,8 +39,9 @@ NOT_OURS = N_("This file is not a backup of Wakeful.")
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """The description of a backup. ``database``: the kind, a key of DATABASES. ``revision``: the
-    number of its last migration. ``made_at``: UTC, as ISO 8601. ``with_key``: whether it has the
-    secret key. ``sha256``: of the database's file, in hex.
+    number of its last migration. ``made_at``: the time in UTC, as ISO 8601. ``with_key``: whether
+    the backup has the secret key. ``sha256``: the hash of the database's file, in hex. ``wakeful``:
+    the version that made it.
     """
 
     database: str
@@ -79,16 +80,17 @@ def _add_file(tar: tarfile.TarFile, name: str, content: BinaryIO, size: int) -> 
 
 
 def is_encrypted(file: BinaryIO) -> bool:
-    """Whether a passphrase is needed. Reads ``file`` from its start, and goes back to it."""
+    """Whether a passphrase is needed. Reads the start of ``file``, and goes back to it."""
     encrypted = file.read(len(sealed.MAGIC)) == sealed.MAGIC
     file.seek(0)
     return encrypted
 
 
 def unpack(file: BinaryIO, folder: Path, passphrase: str) -> tuple[Manifest, Path, str]:
-    """Unpack the backup into ``folder``: its manifest, the database's file, and the key or "".
+    """Unpack the backup into ``folder``. Returns its manifest, the path of the database's file, and
+    the key, which is empty if the backup has none.
 
-    Raises WakefulError for a file that is damaged, incomplete, newer or something else.
+    Raises WakefulError for a file that is damaged, incomplete, of another format, or no backup.
     """
     with _reading():
         stream: Any = file
@@ -97,7 +99,7 @@ def unpack(file: BinaryIO, folder: Path, passphrase: str) -> tuple[Manifest, Pat
             stream = io.BufferedReader(sealed.Opener(file, passphrase))
         with gzip.GzipFile(fileobj=stream, mode="rb") as plain:
             contents = _members(plain, folder)
-            plain.read()  # to the end, to notice a file that was cut after the last member
+            plain.read()  # notices a file that was cut after the last member
         return contents
 
 
@@ -124,7 +126,7 @@ def _members(plain: gzip.GzipFile, folder: Path) -> tuple[Manifest, Path, str]:
                 key = content.read(MAX_NOTE).decode().strip()
             elif member.name == DATABASES[manifest.database]:
                 path = folder / member.name
-                if _copied(cast(BinaryIO, content), path) != manifest.sha256:
+                if _copy_content(cast(BinaryIO, content), path) != manifest.sha256:
                     break
                 return manifest, path, key
     raise WakefulError(_(DAMAGED if manifest else NOT_OURS))
@@ -142,7 +144,7 @@ def _manifest(member: tarfile.TarInfo, raw: bytes) -> Manifest:
         raise WakefulError(_(NOT_OURS)) from None
 
 
-def _copied(content: BinaryIO, path: Path) -> str:
+def _copy_content(content: BinaryIO, path: Path) -> str:
     """Write the content to a new file that only its owner can read. Return its SHA-256."""
     digest = hashlib.sha256()
     with new_private_file(path) as file:

@@ -31,7 +31,7 @@ from app.stores.keeping import archive, postgres
 from app.version import __version__
 
 DOWNLOAD = ".download-"
-LEFT_AFTER_SECONDS = 24 * 3600
+ABANDONED_AFTER_SECONDS = 24 * 3600
 EXISTS = N_("%(file)s exists already. Choose another name.")
 
 
@@ -63,16 +63,16 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
             file.flush()
             os.fsync(file.fileno())
         _move_into_place(unfinished, target)
-    best_effort("The time of the last backup", _note)
+    best_effort("The time of the last backup", _note_backup)
 
 
-def opened(settings: Settings) -> BinaryIO:
-    """A new backup as an open file without a name, which is deleted when it is closed. Raises
-    WakefulError.
+def open_new(settings: Settings) -> BinaryIO:
+    """Make a backup, and return it as an open file without a name, which the system deletes when it
+    is closed. Raises WakefulError.
     """
     folder = settings.instance
     with _writing(folder):
-        _forget_left(folder)
+        _delete_abandoned(folder)
         _check_room(folder)
         with TemporaryDirectory(prefix=DOWNLOAD, dir=folder) as private:
             target = Path(private) / "wakeful.backup"
@@ -80,16 +80,16 @@ def opened(settings: Settings) -> BinaryIO:
             return target.open("rb")
 
 
-def _forget_left(folder: Path) -> None:
+def _delete_abandoned(folder: Path) -> None:
     """Delete the files of downloads whose process was killed."""
     for unfinished in folder.glob(f"{DOWNLOAD}*"):
-        if time.time() - unfinished.stat().st_mtime > LEFT_AFTER_SECONDS:
+        if time.time() - unfinished.stat().st_mtime > ABANDONED_AFTER_SECONDS:
             shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _check_room(folder: Path) -> None:
-    """Raise WakefulError if the disk has too little free space: the database may be on it, and if a
-    download filled the disk, no check could be stored.
+    """Raise WakefulError if the disk has too little free space. The database may be on this disk,
+    and if a download filled it, no check could be stored.
     """
     if db.engine.dialect.name != "sqlite" or not db.engine.url.database:
         return
@@ -98,7 +98,7 @@ def _check_room(folder: Path) -> None:
 
 
 def _move_into_place(unfinished: Path, target: Path) -> None:
-    """Give the file its name, unless there is such a file meanwhile."""
+    """Give the file its name, unless another file got this name meanwhile."""
     try:
         os.link(unfinished, target)
     except FileExistsError:
@@ -107,7 +107,7 @@ def _move_into_place(unfinished: Path, target: Path) -> None:
         unfinished.rename(target)
 
 
-def _note() -> None:
+def _note_backup() -> None:
     now = datetime.now(UTC)
     with actors.acting_as(actors.actor() or actors.by_command()), writing() as session:
         settings_table.store_setting(LAST_BACKUP, iso(now), now)
@@ -125,7 +125,7 @@ def _writing(target: Path) -> Iterator[None]:
 
 
 def _copy(path: Path) -> None:
-    """Copy the database at one moment, with the changes that are only in its log."""
+    """Copy the database as it is at one moment, with the changes that are only in its log."""
     if db.engine.dialect.name == "postgresql":
         postgres.dump(db.engine.url, path)
         return

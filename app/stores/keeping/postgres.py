@@ -18,13 +18,13 @@ NO_PROGRAM = N_(
     "%(program)s was not found. Install PostgreSQL's client programs, in a version that is not"
     " older than the server's."
 )
-# A restored database belongs to the user of this installation, whoever owned the original.
+# The user of this installation owns a restored database, not the owner of the original.
 OURS = ("--no-owner", "--no-privileges")
 
 
 def dump(url: URL, path: Path) -> None:
     """Write the database, as it is at one moment, to ``path`` in pg_dump's own format."""
-    # Its compression is off: the archive compresses everything.
+    # Without pg_dump's compression, because the archive compresses everything.
     _run("pg_dump", ["--format=custom", "--compress=0", *OURS, f"--file={path}"], url)
 
 
@@ -43,7 +43,7 @@ def _run(program: str, options: Sequence[str], url: URL | None) -> None:
     if path is None:
         raise WakefulError(_(NO_PROGRAM, program=program))
     target, password = _target(url) if url is not None else ([], {})
-    done = subprocess.run(
+    result = subprocess.run(
         [path, *target, *options],
         env=for_program(password, prefix="PG"),  # libpq reads these
         stdin=subprocess.DEVNULL,
@@ -53,8 +53,8 @@ def _run(program: str, options: Sequence[str], url: URL | None) -> None:
         errors="replace",
         check=False,
     )
-    if done.returncode != 0:
-        output = " ".join(done.stderr.split()) or str(done.returncode)
+    if result.returncode != 0:
+        output = " ".join(result.stderr.split()) or str(result.returncode)
         sentence = _("%(program)s failed: %(output)s", program=program, output=output[:500])
         raise WakefulError(sentence)
 

@@ -22,7 +22,7 @@ HEADER = bindings.crypto_secretstream_xchacha20poly1305_HEADERBYTES
 MORE = bindings.crypto_secretstream_xchacha20poly1305_TAG_MESSAGE
 LAST = bindings.crypto_secretstream_xchacha20poly1305_TAG_FINAL
 SALT = pwhash.argon2id.SALTBYTES
-# About half a second, with little memory, because a small server goes on checking meanwhile.
+# A key takes half a second to make, with little memory: a small server goes on checking meanwhile.
 PASSES, MEMORY = 6, 64 * 1024 * 1024
 
 
@@ -72,8 +72,8 @@ class Sealer(io.RawIOBase):
 
 
 class Opener(io.RawIOBase):
-    """Decrypts ``file``, from which MAGIC was read. Raises WakefulError for a wrong passphrase, and
-    for a file that was changed or cut.
+    """Decrypts ``file``, whose position is after MAGIC. Raises WakefulError for a wrong passphrase,
+    and for a file that was changed or cut.
     """
 
     def __init__(self, file: BinaryIO, passphrase: str) -> None:

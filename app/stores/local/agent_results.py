@@ -1,8 +1,8 @@
 """Store the results that an agent sends, within limits (``Budgets``).
 
-An agent checks on its own schedule and may be cut off for hours. So each of its results has monitor
-and time, is stored once, and is judged only if it is recent and newer than the last judged result
-of its place. Other results correct the figures (``recorder.record_late``).
+An agent checks on its own schedule and may be cut off for hours. A monitor and a time identify each
+of its results, so that it is stored once. A result is judged only if it is recent and newer than
+the last judged result of its place. Other results correct the figures (``recorder.record_late``).
 
 Two web processes may handle the same results at once, because an agent that waits for too long
 sends them again. The monitor's generation decides: the process that finds the generation unchanged
@@ -56,9 +56,9 @@ BUSY = N_(
 # among them. Twice as many, because it also repeats checks that found no network, and makes those
 # that people ask for.
 MAX_JUDGED = 2 * 4 * (1 + CONFIRMATIONS[1])
-# If monitors change while their results are judged, the results are judged again. After so many
-# attempts, Throttled is raised.
-TRIES = 3
+# If monitors change while their results are judged, the results are judged again. After this number
+# of attempts, Throttled is raised.
+MAX_ATTEMPTS = 3
 OLDEST = RETENTION + timedelta(hours=1)  # an agent looks for old results every ten minutes
 
 
@@ -81,7 +81,7 @@ class AgentResult:
 
 
 def read(data: Any) -> tuple[list[AgentResult], int]:
-    """The results of a request, and how many cannot be read. Raises Invalid."""
+    """The results of a request, and the number of those that cannot be read. Raises Invalid."""
     if not isinstance(data, list) or len(data) > MAX_RESULTS:
         sentence = _("Send a list of at most %(most)d results.", most=MAX_RESULTS)
         raise Invalid({"results": [sentence]})
@@ -107,8 +107,9 @@ def busy(place: AgentPlace) -> Throttled:
 class ResultIntake:
     """The processing of the results of one request.
 
-    ``standings``: by id, of each monitor with a valid result, also one that was judged already: the
-    agent may have missed that answer, and needs to know whether to repeat the check.
+    ``standings``: the standing of each monitor with a result that has a vote, by id. A result that
+    was judged before counts too: the agent may have missed that answer, and needs the standing to
+    decide whether to repeat the check.
     """
 
     def __init__(self, place: AgentPlace, now: datetime) -> None:
@@ -118,7 +119,7 @@ class ResultIntake:
         self._outdated = 0
         self._judged: list[AgentResult] = []
         self._late: list[AgentResult] = []
-        # Late results that have a vote: a newer one was judged, or a copy.
+        # Late results that still have a vote, because a newer result or a copy was judged.
         self._voting: list[AgentResult] = []
 
     @property
@@ -127,20 +128,18 @@ class ResultIntake:
 
     @property
     def has_votes(self) -> bool:
-        """Whether one of the results is a vote of its place: a judged one, or a late one that still
-        counts.
-        """
+        """Whether one of the results has a vote."""
         return bool(self._judged or self._voting)
 
     def take(self, sent: Sequence[AgentResult]) -> None:
-        """Record each result, or refuse it for good, also if it cannot be recorded because of a
-        bug. Raises Throttled if some were not judged, because their monitors changed during each
-        attempt. The agent then sends all again, and the recorded ones are left out.
+        """Record each result, or refuse it for good; a result that cannot be recorded because of a
+        bug is refused. Raises Throttled if some were not judged, because their monitors changed
+        during each attempt. The agent sends all again, and the recorded ones are left out.
         """
         # A deleted place may have had the same name.
         journal.cache_place_id(self._place.name, self._place.id)
         unjudged = sent
-        for _try in range(TRIES):
+        for _attempt in range(MAX_ATTEMPTS):
             unjudged = self._take(unjudged)
         self._correct()
         if self._outdated:
@@ -154,12 +153,12 @@ class ResultIntake:
             raise busy(self._place)
 
     def _take(self, sent: Sequence[AgentResult]) -> list[AgentResult]:
-        """Returns the results that were not judged because their monitors have changed since they
-        were read.
+        """Judge these results, and collect the late ones. Returns the results that were not judged,
+        because their monitors have changed since they were read.
         """
         rows = _monitor_rows(self._place.id, {result.monitor_id for result in sent})
-        # An agent keeps results for a day: older ones could only be forged. A result from further
-        # in the future would hide all later ones.
+        # An agent keeps results for a day, so older results could only be forged. A result from far
+        # in the future would hide all later results.
         oldest, newest = self._now - OLDEST, believable(self._now)
         of_place = [
             result for result in sent if result.monitor_id in rows and oldest <= result.at <= newest
@@ -186,12 +185,12 @@ class ResultIntake:
         return judged
 
     def _correct(self) -> None:
-        """Correct the figures by late results."""
-        # Results that were judged before are among them: the server may have been stopped before it
-        # recorded them.
+        """Correct the figures by the late results. Judged results are included, because the server
+        may have been stopped before it summed them.
+        """
         judged = [*self._judged, *self._voting]
-        late = [(result, True) for result in self._late] + [(result, False) for result in judged]
-        late.sort(key=lambda pair: pair[0].monitor_id)  # parts have all results of a monitor
+        pairs = [(result, True) for result in self._late] + [(result, False) for result in judged]
+        pairs.sort(key=lambda pair: pair[0].monitor_id)  # parts have all results of a monitor
 
         def record(part: Sequence[tuple[AgentResult, bool]]) -> None:
             recorder.record_late(
@@ -201,23 +200,39 @@ class ResultIntake:
                 in_time=_results(result for result, is_late in part if not is_late),
             )
 
-        unrecorded = {id(result) for result, is_late in self._record_apart(record, late) if is_late}
+        faulty = self._record_halves(record, pairs)
+        unrecorded = {id(result) for result, is_late in faulty if is_late}
         self.refused += len(unrecorded)
         self._late = [result for result in self._late if id(result) not in unrecorded]
 
     def _judge(
         self, results: Sequence[AgentResult], generations: dict[int, int], tokens: Mapping[int, int]
     ) -> list[AgentResult]:
-        """Judge one result of each monitor. Return those that were not judged."""
-        dropped: list[AgentResult] = []
+        """Judge one result of each monitor, in one transaction if possible. Return those that were
+        not judged.
+        """
+        unjudged: list[AgentResult] = []
 
         def record(part: Sequence[AgentResult]) -> None:
-            dropped.extend(self._judge_at_once(part, generations, tokens))
+            outcomes = []
+            for result in part:
+                id, shard = result.monitor_id, shards.of(result.monitor_id)
+                outcomes.append((Claim(id, shard, tokens[shard], generations[id]), result.outcome))
+            standings = recorder.record_claimed(outcomes, self._now, location=self._place.name)
+            for result, standing in zip(part, standings, strict=True):
+                if standing is None:
+                    unjudged.append(result)
+                    continue
+                generations[result.monitor_id] = standing.generation
+                self.standings[result.monitor_id] = standing
+                self._judged.append(result)
 
-        self.refused += len(self._record_apart(record, results))
-        return dropped
+        self.refused += len(self._record_halves(record, results))
+        return unjudged
 
-    def _record_apart(self, record: Callable[[Sequence[T]], None], results: Sequence[T]) -> list[T]:
+    def _record_halves(
+        self, record: Callable[[Sequence[T]], None], results: Sequence[T]
+    ) -> list[T]:
         """Record all results at once or, if that fails, by repeated halving, so that one bad result
         does not affect others. Return those that cannot be recorded.
         """
@@ -230,7 +245,7 @@ class ResultIntake:
             if passes(fault):
                 raise
             if len(results) == 1:
-                # Once a minute: a thousand equal traces fill a disk.
+                # Logged once a minute: a thousand equal tracebacks would fill the disk.
                 _log.error(
                     "A result of %s cannot be recorded, and is left out. The fault is ours:",
                     self._place.name,
@@ -240,26 +255,7 @@ class ResultIntake:
                 return [*results]
         half = len(results) // 2
         halves = (results[:half], results[half:])
-        return [result for part in halves for result in self._record_apart(record, part)]
-
-    def _judge_at_once(
-        self, results: Sequence[AgentResult], generations: dict[int, int], tokens: Mapping[int, int]
-    ) -> list[AgentResult]:
-        """Judge as ``_judge`` does, in one transaction."""
-        outcomes = []
-        for result in results:
-            id, shard = result.monitor_id, shards.of(result.monitor_id)
-            outcomes.append((Claim(id, shard, tokens[shard], generations[id]), result.outcome))
-        standings = recorder.record_claimed(outcomes, self._now, location=self._place.name)
-        dropped = []
-        for result, standing in zip(results, standings, strict=True):
-            if standing is None:
-                dropped.append(result)
-                continue
-            generations[result.monitor_id] = standing.generation
-            self.standings[result.monitor_id] = standing
-            self._judged.append(result)
-        return dropped
+        return [result for part in halves for result in self._record_halves(record, part)]
 
 
 def _results(sent: Iterable[AgentResult]) -> list[Result]:
@@ -299,20 +295,20 @@ def _by_monitor(sent: Iterable[AgentResult]) -> dict[int, list[AgentResult]]:
 def _divided(
     of_monitor: Sequence[AgentResult], row: Any, now: datetime
 ) -> tuple[list[AgentResult], list[AgentResult]]:
-    """The results of a monitor that are judged, in the order of time, and those that are late
-    (``app/judge/replay.py``).
-    Each recent one is judged, not the newest alone: an outage begins with the first of them.
+    """The results of a monitor to judge, in the order of time, and the late results
+    (``app/judge/replay.py``). All recent results are judged, because an outage begins with the
+    first of them.
 
-    An agent that is cut off goes on checking, and does not know of changes. If what is checked was
-    changed, its results from after the change are dropped: they are of something else. After any
-    other change, such as of the name, they still say how the monitor is.
+    An agent that is cut off goes on checking, and does not know of changes. If the check of the
+    monitor was changed, the agent's results from after the change are dropped: they are of another
+    check. After any other change, such as of the name, they are valid.
     """
     since = row.spec_since or row.created_at
     judged: list[AgentResult] = []
     late: list[AgentResult] = []
     for result in reversed(of_monitor):
         current = result.made_for >= to_ms(since) or result.made_for == to_ms(row.updated_at)
-        # Two results with the same time are copies.
+        # Two results with the same time are copies, of which one is judged.
         fits = len(judged) < MAX_JUDGED and not (judged and judged[-1].at == result.at)
         if current and fits and _has_vote(result, row, now) and _is_newer(result, row, now):
             judged.append(result)
@@ -332,7 +328,7 @@ def _has_vote(result: AgentResult, row: Any, now: datetime) -> bool:
 
 
 def _is_newer(result: AgentResult, row: Any, now: datetime) -> bool:
-    """Whether a result is newer than the one of its place that was judged last, if there is one."""
+    """Whether a result is newer than the last judged result of its place, if there is one."""
     judged_at: datetime | None = row.checked_at
     return judged_at is None or result.at > judged_at or judged_at > believable(now)
 
@@ -351,9 +347,9 @@ def _tokens(place: int) -> dict[int, int]:
 # --- Limits ---------------------------------------------------------------------------------------
 #
 # Somebody who has stolen an agent's token must not flood the database, its disk or the threads of
-# the web server. A place may send ``ROOM`` times the results that its monitors make. So an agent
-# that was cut off for a day has sent its results after 76 minutes (1440 / (ROOM - 1)), besides new
-# ones. The windows are short, because new results wait behind old ones until the next window.
+# the web server. A place may send ``ROOM`` times the results that its monitors make. An agent that
+# was cut off for a day has sent its results after 76 minutes (1440 / (ROOM - 1)), besides new ones.
+# The windows are short, because new results wait behind old ones until the next window.
 
 WINDOW_SECONDS = 10
 ROOM = 20
@@ -365,7 +361,7 @@ MIN_KIB = 2_048  # two requests as large as the server reads
 KIB_OF_A_RESULT = 4
 RESULTS_OF_A_REQUEST = 50  # an agent sends up to 200, but fewer with long evidence
 CACHE_SECONDS = 10.0  # how long the budget of a place is cached
-SHARES = 100  # a process takes this part of a budget at once, and may not use all of it
+SHARES = 100  # of a budget: a process takes one at a time, and may not use all of it
 TOO_MUCH = N_(
     "The agent of %(place)s sends too much: at most %(requests)s requests, %(results)s results and"
     " %(kib)s KiB in %(window)s s. Send the rest in %(reset)s s."
@@ -374,7 +370,7 @@ TOO_MUCH = N_(
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The limits of a place in one window."""
+    """The limits of a place in a window."""
 
     requests: int
     results: int
@@ -434,7 +430,7 @@ class Budgets:
 
 
 def _results_per_second(place: int) -> float:
-    """How many results the monitors of a place make in a second."""
+    """The number of results that the monitors of a place make in a second."""
     results = db.session.scalar(
         select(func.sum(1.0 / MonitorRow.interval))
         .join(AssignmentRow, AssignmentRow.monitor_id == MonitorRow.id)

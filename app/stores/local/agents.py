@@ -1,7 +1,4 @@
-"""The requests of agents. ``agent_results`` handles their results.
-
-Needs an application context.
-"""
+"""The requests of agents. ``agent_results`` handles their results. Needs an application context."""
 
 from __future__ import annotations
 
@@ -56,14 +53,14 @@ class LocalAgents:
         return place
 
     def ended_place(self, token: str) -> str | None:
-        """The name of the place whose token this was."""
+        """The name of the place whose last ended token this is; None for any other token."""
         name = keys.ended_place(token)
         db.session.rollback()
         return name
 
     def hello(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
-        """The first request of an agent, with the key that its monitors' secrets are sealed to. The
-        key stays until a new token is made. Raises Invalid and Conflict.
+        """The first request of an agent, with its public key. The secrets of its monitors are
+        encrypted with this key until a new token is made. Raises Invalid and Conflict.
         """
         key = str(data.get("public_key") or "")
         try:
@@ -79,7 +76,7 @@ class LocalAgents:
 
     def assigned(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
         """The monitors to check, encrypted for the agent: all of them, or those that have changed
-        ``since`` a number. Raises Conflict and Throttled.
+        after the change number ``since``. Raises Conflict and Throttled.
         """
         if place.public_key is None:
             raise Conflict(_("Send your public key first."))
@@ -87,7 +84,7 @@ class LocalAgents:
             return self._sealed(place, place.public_key, _number(data.get("since"), 0, MAX_ID))
 
     def _sealed(self, place: AgentPlace, key: str, since: int | None) -> dict[str, Any]:
-        change = changes.newest()  # before the rows are read: later changes come again
+        change = changes.newest()  # read before the rows: a later change is sent again
         ids = None if since is None else self._changed(since, change)
         if ids is None:
             assigned = assignments.of_shards(place.id, range(shards.count()))
@@ -106,15 +103,15 @@ class LocalAgents:
     def _changed(since: int, newest: int) -> set[int] | None:
         """The monitors that have changed; None if older changes were deleted."""
         if since > newest:
-            return None  # ``since`` is of a database that a backup has replaced
+            return None  # a backup has replaced the database that had the change ``since``
         newer = changes.since(since, MAX_CHANGES)
         if len(newer) == MAX_CHANGES or (newer and newer[0][0] != since + 1):
-            return None  # some have been deleted
+            return None  # changes in between were deleted, or there are too many
         return {monitor_id for _number, monitor_id in newer}
 
     def take(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Store results. Return how many were stored and refused, the standings of their monitors,
-        and the number of the newest change. Raises Invalid and Throttled.
+        """Store results. Return the numbers of stored and refused results, the standings of their
+        monitors, and the number of the newest change. Raises Invalid and Throttled.
         """
         intake = ResultIntake(place, datetime.now(UTC))
         with self._one_at_a_time(place):
@@ -133,8 +130,8 @@ class LocalAgents:
 
     @contextmanager
     def _one_at_a_time(self, place: AgentPlace) -> Iterator[None]:
-        """Allow one long request of a place at a time. An agent may repeat a request before the
-        first has ended. The second is refused and does not wait: otherwise requests of one place
+        """Allow one long request of a place at a time. An agent may repeat a request that has not
+        ended. The second one is refused and does not wait: otherwise the requests of one place
         could occupy all threads of the web server.
         """
         lock = self._locks[place.id]

@@ -1,8 +1,8 @@
 """The local store for an API key that is bound to a tag (decision 15).
 
 It has the monitors with the tag, and their incidents, results, certificates, places, deliveries,
-checks and test alerts. Any other resource, also one that is added later, raises Denied. For records
-of other monitors, it raises NotFound.
+checks, pings and test alerts. Any other resource, also one that is added later, raises Denied. A
+record of another monitor raises NotFound.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class _Tag:
             raise NotFound("monitor", monitor_id)
 
     def keep_among(self, session: DbSession, ids: Iterable[int | None]) -> set[int]:
-        """Like ``among``, with locks, so that nobody removes the tag before the transaction ends.
-        The rows are locked in one order, so that two requests cannot wait for each other.
+        """``among`` with locks: nobody removes the tag before the transaction ends. The rows are
+        locked in the order of their ids, so that two requests cannot wait for each other.
         """
         wanted = [id for id in ids if id is not None and fits(id)]
         monitors = select(MonitorRow.id).where(MonitorRow.id.in_(wanted)).order_by(MonitorRow.id)
@@ -83,8 +83,8 @@ class _Tag:
             raise NotFound(kind, id)
 
     def is_slug_of_others(self, slug: str) -> bool:
-        """Whether a heartbeat without the tag has this slug: with a second one, the slug would be
-        ambiguous for other keys.
+        """Whether a heartbeat without the tag has this slug. If a second heartbeat had it, the slug
+        would be ambiguous for other keys.
         """
         state = HeartbeatStateRow
         others = (
@@ -114,9 +114,9 @@ def _without_others(monitor: Monitor, tagged_ids: Collection[int]) -> Monitor:
 
 
 class _Part:
-    """One resource for a key. ``inner``: the unlimited one. Allowed are the methods of this class
-    and ``of_monitor``, whose first argument is the id of a monitor, or a query with one. All others
-    raise Denied.
+    """One resource for a key. ``inner``: the resource of the unlimited store. ``of_monitor``: the
+    methods of ``inner`` that the key may call; their first argument is the id of a monitor or a
+    query with one. All methods but these and the methods of this class raise Denied.
     """
 
     def __init__(self, tag: _Tag, inner: Any = None, *of_monitor: str) -> None:
@@ -133,9 +133,7 @@ class _Part:
 
 
 class BoundStore:
-    """``inner``, the local store, for a key that is bound to ``tag``. Has the interface of
-    ``Store``.
-    """
+    """The store ``inner`` for a key that is bound to ``tag``. It has the interface of ``Store``."""
 
     extent = Extent.TAG
 
@@ -227,8 +225,8 @@ class _Monitors(_Part):
         return self._fault(fields, fields.get("slug") or slugs.of_heartbeat(str(fields["name"])))
 
     def _fault(self, fields: Fields, new_slug: str | None) -> Invalid | None:
-        """Why the key may not store this: it lacks the tag, it depends on monitors without the tag,
-        or it has the slug of one.
+        """Why the key may not store a monitor with these fields: it lacks the tag, depends on a
+        monitor without the tag, or has the slug of one.
         """
         tags, parents = fields.get("tags"), fields.get("depends_on")
         if self._tag.name not in (tags or ()):
@@ -340,8 +338,8 @@ class _Contacts(_Part):
         return [name for name in self._inner.defaults() if self.exists(name)]
 
     def exists(self, value: str) -> bool:
-        """Whether a monitor with the tag has this contact. Otherwise a key could find out the names
-        of all contacts.
+        """Whether a monitor with the tag has this contact. For any contact, a key could find out
+        the names of all contacts.
         """
         id = self._inner.id_of(value)
         if id is None:

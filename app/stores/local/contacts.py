@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, delete, func, select
 from app.access import audit
 from app.alerts import by_hand
 from app.alerts.outbox import has_own_channel, lane_of, lanes_text
-from app.alerts.targets import contact_positions, contacts_of, in_order
+from app.alerts.targets import contact_positions, contacts_of, merge_contacts
 from app.db import DbSession, db, locks, writing
 from app.db.statements import as_stored, bulk_insert, pieces
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
@@ -144,12 +144,12 @@ _OF_MONITORS = (
 
 
 def alerts_with_contacts(own: Mapping[int, Sequence[Pair]]) -> Mapping[int, tuple[Pair, ...]]:
-    """The alerts of monitors by id, contacts included. ``own``: their own alerts by id."""
+    """The alerts of monitors by id, with their contacts. ``own``: their own alerts by id."""
     contacts: dict[int, list[tuple[int, Pair]]] = defaultdict(list)
     rows = db.session.execute(_OF_MONITORS, {"ids": list(own)})
     for monitor_id, position, name in rows:
         contacts[monitor_id].append((position, Pair(CONTACT, name)))
-    return {id: tuple(in_order(pairs, contacts[id])) for id, pairs in own.items()}
+    return {id: tuple(merge_contacts(pairs, contacts[id])) for id, pairs in own.items()}
 
 
 def contact_finder(session: DbSession) -> Callable[[str], int | None]:
@@ -176,7 +176,7 @@ def positions_of(find: Callable[[str], int | None], alerts: Sequence[Pair]) -> d
     return positions
 
 
-def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
+def set_contacts(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     """Set the contacts of a monitor to those in its alerts. Raises Invalid."""
     member = MonitorContactRow
     used = select(member.contact_id).where(member.monitor_id == monitor_id)
@@ -185,20 +185,21 @@ def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     positions = positions_of(contact_finder(session), alerts)
     old_ids = session.scalars(used).all()
     session.execute(delete(member).where(member.monitor_id == monitor_id))
-    add(session, {monitor_id: positions}, {monitor_id: old_ids})
+    store_members(session, {monitor_id: positions}, {monitor_id: old_ids})
 
 
-def add(
+def store_members(
     session: DbSession,
     positions: Mapping[int, Mapping[int, int]],
-    before: Mapping[int, Collection[int]],
+    old_ids: Mapping[int, Collection[int]],
 ) -> None:
-    """Set the contacts of monitors. ``positions``: by monitor, from ``positions_of``. ``before``:
-    the earlier contacts of each monitor. Changes go to the audit log.
+    """Store the contacts of monitors that have none in the database, and note the changes in the
+    audit log. ``positions``: by monitor, from ``positions_of``. ``old_ids``: the contacts that each
+    monitor had before.
     """
     rows = [(id, *entry) for id, contacts in positions.items() for entry in contacts.items()]
     bulk_insert(session, MonitorContactRow, ("monitor_id", "contact_id", "position"), rows)
-    pairs = {id: (set(before.get(id, ())), set(after)) for id, after in positions.items()}
+    pairs = {id: (set(old_ids.get(id, ())), set(new_ids)) for id, new_ids in positions.items()}
     changes = {id: pair for id, pair in pairs.items() if pair[0] != pair[1]}
     if not changes:
         return
@@ -213,7 +214,7 @@ def add(
 
 def _lock_contacts(session: DbSession) -> None:
     """Lock the contacts of all monitors until the transaction ends: otherwise two transactions that
-    replace each other's contacts would be a deadlock in PostgreSQL.
+    replace each other's contacts could deadlock in PostgreSQL.
     """
     locks.take_lock(session, locks.Lock.CONTACTS)
 
@@ -223,11 +224,11 @@ def _lock_contacts(session: DbSession) -> None:
 
 def _find(session: Any, value: str, *, lock: bool = False) -> int | None:
     """The id of the contact with this name, ignoring case, or with this id."""
-    ways = [ContactRow.name_folded == value.strip().casefold()]
+    conditions = [ContactRow.name_folded == value.strip().casefold()]
     if value.isascii() and value.isdigit() and len(value) < 19:
-        ways.append(ContactRow.id == int(value))
-    for way in ways:
-        query = select(ContactRow.id).where(way)
+        conditions.append(ContactRow.id == int(value))
+    for condition in conditions:
+        query = select(ContactRow.id).where(condition)
         # A transaction that uses a contact and one that deletes it wait for each other.
         id = session.scalar(query.with_for_update(read=True, key_share=True) if lock else query)
         if id is not None:
@@ -243,7 +244,7 @@ def _users(session: DbSession, id: int) -> list[int]:
 
 
 def _replace(session: DbSession, id: int, value: str) -> str:
-    """Replace this contact with another one, and return that one's name. Raises Invalid."""
+    """Replace this contact with another one, and return the other's name. Raises Invalid."""
     other_id = _find(session, value, lock=True)
     if other_id is None:
         raise Invalid({"replace_with": [no_contact(value)]})
@@ -251,7 +252,7 @@ def _replace(session: DbSession, id: int, value: str) -> str:
         raise Invalid({"replace_with": [_(ITSELF)]})
     _replace_in_reports(session, id, other_id)
     member = MonitorContactRow
-    # Wait for monitors that are being deleted, in the common order of locks.
+    # Wait for monitors that are being deleted. All transactions lock monitors in this order.
     users = select(member.monitor_id).where(member.contact_id == id)
     session.execute(
         select(MonitorRow.id)
@@ -259,9 +260,10 @@ def _replace(session: DbSession, id: int, value: str) -> str:
         .order_by(MonitorRow.id)
         .with_for_update(read=True, key_share=True)
     ).all()
-    already = set(session.scalars(select(member.monitor_id).where(member.contact_id == other_id)))
+    with_other = select(member.monitor_id).where(member.contact_id == other_id)
+    monitor_ids = set(session.scalars(with_other))
     for row in session.scalars(select(member).where(member.contact_id == id)).all():
-        if row.monitor_id not in already:
+        if row.monitor_id not in monitor_ids:
             new = {"monitor_id": row.monitor_id, "contact_id": other_id, "position": row.position}
             session.add(MonitorContactRow(**new))
     session.flush()
@@ -269,8 +271,8 @@ def _replace(session: DbSession, id: int, value: str) -> str:
 
 
 def _replace_in_reports(session: DbSession, id: int, other_id: int) -> None:
-    """Give the reports to the other contact. A report that it already gets is deleted with the
-    contact.
+    """Give the reports to the other contact. A report that the other contact gets already is
+    deleted with this contact.
     """
     contact_id = ReportMailRow.contact_id
     tags = set(session.scalars(select(ReportMailRow.tag).where(contact_id == other_id)))
@@ -287,9 +289,9 @@ def pairs_of(stored: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:
 
 # --- Channels that several monitors have as their own ---------------------------------------------
 #
-# Values are encrypted, each with a salt of its own, so equal ones differ in the database. A column
-# has the lanes of a monitor's own channels, which are keyed hashes: decrypting the channels of
-# 10,000 monitors takes a second.
+# Values are encrypted, each with another salt, so equal values differ in the database. To decrypt
+# the channels of 10,000 monitors takes a second. Therefore a column has the lanes of a monitor's
+# own channels, which are keyed hashes.
 
 SEVERAL = 3
 MARK = 16  # characters of a lane: enough to identify a channel of one monitor
@@ -317,12 +319,11 @@ def channels_shared_by(monitor_id: int) -> Sequence[SharedChannel]:
 def locked_channel(
     session: DbSession, monitor_id: int, mark: str
 ) -> tuple[list[str], Sequence[int]]:
-    """The monitor's own channel of this mark, and the ids of the monitors that have it, which
-    nobody else changes until the transaction ends. Raises Invalid if there is no such channel
-    any more.
+    """The monitor's own channel with this mark, and the ids of the monitors that have the channel.
+    They are locked until the transaction ends. Raises Invalid if there is no such channel any more.
 
-    To be called before taking turns for contacts, as who changes a monitor does: in another order,
-    the two would wait for each other.
+    Call this before ``_lock_contacts``: a change of a monitor locks in this order too, and in
+    another order the two would wait for each other.
     """
     target = _channel(session.get(MonitorRow, monitor_id), mark)
     ids: Sequence[int] = ()
@@ -354,8 +355,8 @@ def _replace_in(
     session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id.in_(ids)))
     for row in rows:
         own = [] if isinstance(row.alerts, Unreadable) else list(row.alerts or ())
-        # If it was changed before the lock, the monitor keeps what it has.
-        merged: list[Any] = in_order(own, contacts.get(row.id, ()))
+        # A monitor whose channel was changed before the lock keeps its alerts.
+        merged: list[Any] = merge_contacts(own, contacts.get(row.id, ()))
         if target in merged:
             merged[merged.index(target)] = contact
             merged = [entry for entry in merged if entry != target]

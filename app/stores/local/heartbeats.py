@@ -47,10 +47,11 @@ from app.stores.local.bound import BoundStore
 from app.stores.local.part import LocalPart, fits, lock_monitor, require_monitor
 
 AMBIGUOUS = "ambiguous slug"  # the text of healthchecks
-# Pings create at most so many heartbeats: somebody with a ping key could fill the database.
+# Pings create no heartbeat above this number of heartbeats: somebody with a ping key could fill the
+# database.
 MAX_CREATED, TOO_MANY = 1_000, "too many heartbeats"
-MAX_WRONG, WINDOW_SECONDS = 60, 60  # names that nothing has, of one address
-# While so many pings arrive that each pause brings more, they are stored together.
+MAX_WRONG, WINDOW_SECONDS = 60, 60  # unknown names in pings of one address
+# Pings are stored together. Before, the thread pauses while more pings arrive in each pause.
 GATHERING_SECONDS, GATHERING_ROUNDS = 0.002, 10
 MAX_BODY_START = 200  # characters of the first line
 _STATE: Any = HeartbeatStateRow.__table__
@@ -83,7 +84,7 @@ def new_token(session: DbSession, wanted: str | None) -> str:
 
 
 def with_slug(fields: Fields) -> dict[str, Any]:
-    """The fields of a new heartbeat, with a slug made of its name if it has none."""
+    """The fields of a new heartbeat. Without a slug, they get one made of the name."""
     return {**fields, "slug": fields.get("slug") or slugs.of_heartbeat(str(fields["name"]))}
 
 
@@ -154,7 +155,7 @@ def _ping(row: PingRow) -> Ping:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A ping that a thread waits for: of the heartbeat with this id, or with this secret."""
+    """A ping, of the heartbeat with this id or secret, for whose storing a thread waits."""
 
     ping: ArrivedPing
     monitor_id: int | None = None
@@ -165,8 +166,9 @@ class _Waiting:
 class LocalPings:
     """Stores the pings that arrive. Needs an application context.
 
-    One thread stores them: all that came while it stored others, in one transaction. At midnight,
-    all jobs call at once, and threads that each ask SQLite wait for each other ten times as long.
+    One thread stores them. One transaction stores all pings that have arrived while the previous
+    one was stored. At midnight, all jobs call at once, and if each thread wrote to SQLite, they
+    would wait for each other ten times as long.
     """
 
     def __init__(self, access: Access, store: base.Store) -> None:
@@ -188,9 +190,9 @@ class LocalPings:
     def by_slug(
         self, text: str, slug: str, address: str | None, *, create: bool
     ) -> tuple[int, bool] | None:
-        """The heartbeat with this slug for a ping key, and whether it was created. None: there is
-        no such key, or no such heartbeat. Raises Conflict if several have it, and Denied if one
-        more may not be created.
+        """The heartbeat with this slug for a ping key, and whether it was created; None if there is
+        no such key or no such heartbeat. Raises Conflict if several heartbeats have the slug, and
+        Denied if no other may be created.
         """
         with self._slug_lock:
             key = self._access.keys.ping_key(text, address)
@@ -199,13 +201,14 @@ class LocalPings:
             ids = _with_slug(slug, key.tag)
         if not ids and create:
             with writing() as session:
-                # Two first pings at once make one heartbeat.
+                # The lock makes two first pings at once create one heartbeat.
                 own = select(ApiKeyRow.id).where(ApiKeyRow.id == key.id)
                 session.execute(own.with_for_update())
                 ids = _with_slug(slug, key.tag)
                 if not ids:
                     if key.tag is not None and _with_slug(slug, None):
-                        raise Conflict(AMBIGUOUS)  # it would be for keys of all monitors
+                        # A second heartbeat would make the slug ambiguous for keys without a tag.
+                        raise Conflict(AMBIGUOUS)
                     if count_of(session, HeartbeatStateRow) >= MAX_CREATED:
                         raise Denied(TOO_MANY)
                     return self._create(slug, key), True
@@ -215,8 +218,8 @@ class LocalPings:
         return (ids[0], False) if ids else None
 
     def _create(self, slug: str, key: ApiKey) -> int:
-        """Create a heartbeat like healthchecks does: each day, with an hour of grace, and the
-        default contacts.
+        """Create a heartbeat with the defaults of healthchecks: a period of a day, an hour of
+        grace, and the default contacts.
         """
         store = self._store if key.tag is None else BoundStore(self._store, key.tag)
         fields = {
@@ -232,7 +235,7 @@ class LocalPings:
         return store.monitors.create(fields).id
 
     def take(self, monitor_id: int, ping: ArrivedPing) -> None:
-        """Store a ping, and what follows from it."""
+        """Store a ping and the state that it leads to."""
         self._wait_for(_Waiting(ping, monitor_id))
 
     def take_by_token(self, token: str, ping: ArrivedPing) -> bool:
@@ -249,14 +252,14 @@ class LocalPings:
         own.stored.result()
 
     def _record_waiting(self, app: Flask) -> None:
-        if self._waiting:  # not stored with those before
+        if self._waiting:  # otherwise an earlier call has stored the ping
             self._gather()
             batch = [self._waiting.popleft() for _ping in range(len(self._waiting))]
             with app.app_context():
                 self._record(batch)
 
     def _gather(self) -> None:
-        """Wait while more pings arrive: a transaction for each few takes as long as one for all."""
+        """Wait while more pings arrive: a transaction takes as long for a few as for all."""
         count = 0
         for _wait in range(GATHERING_ROUNDS):
             if count == len(self._waiting):
@@ -274,7 +277,7 @@ class LocalPings:
                 recorder.record_pings(pings, self.now())
         except Exception as fault:
             if len(batch) > 1 and not unavailable(fault):
-                for entry in batch:  # a heartbeat that cannot be read does not stop the others
+                for entry in batch:  # one heartbeat that cannot be read must not stop the others
                     self._record([entry])
                 return
             for entry in batch:
@@ -284,8 +287,8 @@ class LocalPings:
                 entry.stored.set_result(None)
 
     def _find_heartbeats(self, batch: Sequence[_Waiting]) -> None:
-        """Find the heartbeats of secrets with one statement. Threads that each ask SQLite wait for
-        each other more than ten times as long as one that asks for all.
+        """Find the heartbeats of secrets with one statement. If each thread queried SQLite, they
+        would wait for each other more than ten times as long.
         """
         hashes = {entry.token_hash for entry in batch if entry.token_hash is not None}
         rows = db.session.execute(_WITH_TOKENS, {"hashes": list(hashes)}) if hashes else ()
@@ -295,8 +298,8 @@ class LocalPings:
                 entry.monitor_id = ids.get(entry.token_hash)
 
     def count_wrong(self, address: str | None) -> int | None:
-        """Count an unknown name. Return None, or the seconds that an address with too many of them
-        must wait.
+        """Count an unknown name in a ping. Return the seconds that an address with too many of them
+        must wait; None below the limit.
         """
         limit = Limit(f"pings:{counted_address(address)}", WINDOW_SECONDS, MAX_WRONG)
         try:

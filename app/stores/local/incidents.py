@@ -58,7 +58,7 @@ OF_MONITORS: Mapping[IncidentSearchBy, Sequence[Order]] = {
 }
 
 
-# Lists do not show these.
+# Lists do not have these fields.
 _DETAILS = ("evidence", "comment", "created_at", "updated_at")
 # Evidence is decrypted when it is read.
 _COMPUTED = ("evidence", "seen_by", "unwatched")
@@ -164,7 +164,7 @@ class LocalIncidents(LocalPart, base.Incidents):
         records = {record.id: record for record in _by_id(fitting, now)}
         return [faults.get(id) or records.get(id) or NotFound("incident", id) for id in ids]
 
-    def waiting_in(self, delivery_id: int) -> Sequence[Incident]:
+    def unacknowledged_in(self, delivery_id: int) -> Sequence[Incident]:
         of_message = select(DeliveryRow.incident_id).where(DeliveryRow.covered_by == delivery_id)
         is_open = IncidentRow.ended_at.is_(None), IncidentRow.acknowledged_at.is_(None)
         waiting = select(IncidentRow.id).where(IncidentRow.id.in_(of_message), *is_open)
@@ -180,7 +180,7 @@ class LocalIncidents(LocalPart, base.Incidents):
 
 
 def whole_seconds(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Round down to whole seconds, which the API returns unchanged."""
+    """Round times down to whole seconds, so that the API returns the stored value."""
     return {
         name: value.replace(microsecond=0) if isinstance(value, datetime) else value
         for name, value in fields.items()
@@ -282,8 +282,7 @@ def _record(row: Any, now: datetime, affected: Iterable[Any], *, brief: bool) ->
     unwatched = gaps.gaps_until(row, row, now) if row.ended_at is None else row.unwatched
     fields = _copied[brief](row)
     if row.found_late and row.ended_at is not None:
-        # The stored end is the time when its last result stops counting, which may be in the
-        # future.
+        # The stored end is when its last result stops counting. That may be in the future.
         fields["ended_at"] = min(row.ended_at, max(now.replace(microsecond=0), row.started_at))
     fields |= {
         "status": _status(row),
@@ -309,12 +308,12 @@ def _status(row: Any) -> str:
 
 
 def _by_monitor(session: DbSession, ids: Sequence[int]) -> Sequence[int]:
-    """The existing ids, ordered by monitor, which is the common order of locks."""
+    """The existing ids, ordered by monitor: every transaction locks in this order."""
     chosen = select(IncidentRow.id).where(IncidentRow.id.in_(ids))
     return session.scalars(chosen.order_by(IncidentRow.monitor_id, IncidentRow.id)).all()
 
 
 def _locked(session: DbSession, id: int) -> IncidentRow:
-    """The incident, with a lock on its monitor's state, so that nobody else changes its times."""
+    """The incident, with its monitor's state locked, so that nobody else changes the incident."""
     lock_state(session, get_row(session, IncidentRow, "incident", id).monitor_id)
     return get_row(session, IncidentRow, "incident", id)

@@ -97,7 +97,9 @@ class LocalLocations(Rows[Place, PageQuery], base.Locations):
         return self._record_with(id, token)
 
     def _end_agent(self, session: DbSession, row: PlaceRow) -> None:
-        """End the agent's token and key, and remove the values that the agent has reported."""
+        """End the token and the key of an agent, and remove its signs of life. The place stores
+        when the agent was last seen.
+        """
         signs = places.signs_of([row], self.now())[row.id]
         row.seen_at, row.result_at = signs.seen_at, signs.result_at
         end_token(session, row, self.now())
@@ -219,8 +221,8 @@ def names_of(session: DbSession, monitor_id: int) -> list[str]:
 
 
 def places_of(names: Sequence[str], by_name: Mapping[str, int]) -> list[int]:
-    """The row ids of these places. Raises Invalid for unknown names. ``by_name``: what
-    ``assignments.places`` has read of these, and maybe of others, while writing.
+    """The ids of these places. Raises Invalid for unknown names. ``by_name``: the ids of at least
+    these places, from ``assignments.places``.
     """
     unknown = {
         f"locations.{number}": [NO_SUCH_PLACE]
@@ -233,8 +235,8 @@ def places_of(names: Sequence[str], by_name: Mapping[str, int]) -> list[int]:
 
 
 def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, dict[str, Standing]]:
-    """The standing of each of these monitors in each of its places, by the place's name, in order
-    of creation. ``unconfirmed_at`` is the monitor's and is missing here.
+    """The standing of each of these monitors in each of its places, by the name of the place, in
+    the order of creation. ``unconfirmed_at``, which belongs to the monitor, is left out.
     """
     places: dict[int, dict[str, Standing]] = {id: {} for id in monitor_ids}
     rows = db.session.execute(
@@ -251,9 +253,9 @@ def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, dict[
 def next_check_at(
     monitor: Any, standings: Iterable[Standing], now: datetime, confirm: timedelta
 ) -> datetime | None:
-    """When the first of its places checks it next; None while it is paused. If it is due at once,
-    this is the time of the change that made it due. ``monitor`` is a row with the columns of the
-    monitor and its state.
+    """When the first of its places checks a monitor next; None while it is paused. If a check is
+    due at once, this is the time of the change that made it due. ``monitor``: a row with the
+    columns of the monitor and its state.
     """
     if monitor.paused:
         return None

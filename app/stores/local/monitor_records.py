@@ -47,7 +47,7 @@ _MONITOR: Any = MonitorRow.__table__
 _STATE: Any = MonitorStateRow.__table__
 _monitor_fields = copier(Monitor, MonitorRow, (*IN_OTHER_FORM, *OF_ONE_MONITOR))
 _state_fields = copier(Monitor, MonitorStateRow, ("domain", "response_time"))
-# The columns of a monitor that a record needs, and those of its state that few checks change.
+# The columns of a monitor that a record needs, and the columns of its state that few checks change.
 COLUMNS: tuple[Any, ...] = (
     *(
         _MONITOR.c[name]
@@ -73,9 +73,9 @@ class MonitorRecords:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._figures = rollups.ListFigures()
-        # Cached until the stored values change, also by a restored backup. Short secrets, as in
-        # headers and alerts, are cached in clear with them: this process caches them anyway
-        # (``_Cipher`` in app/db/types.py).
+        # A monitor is cached until its stored values change, also by a restored backup. Its short
+        # secrets, such as headers and alerts, are cached in clear: this process caches them in any
+        # case (``_Cipher`` in app/db/types.py).
         self._cached: Cached[Monitor] = Cached(MAX_CACHED)
 
     def records(
@@ -94,14 +94,14 @@ class MonitorRecords:
         """
         if not ids:
             return []
-        figured = bool(ranges) or hours
-        change = newest_change() if figured else 0
-        statement = _reading(tuple(windows), figured=figured)
+        with_figures = bool(ranges) or hours
+        change = newest_change() if with_figures else 0
+        statement = _reading(tuple(windows), with_figures=with_figures)
         parameters = {"ids": list(ids), "now": now, "until": latest.last_moment(now)}
         rows = db.session.execute(statement, parameters).all()
         own = self._own(rows)
         figures = rollups.NO_FIGURES
-        if figured:
+        if with_figures:
             figures = self._figures.read(rows, now, ranges, hours=hours, change=change)
         confirm = timedelta(seconds=self._settings.confirm_seconds)
         watched = {} if brief else watched_from(list(own), now)
@@ -114,20 +114,22 @@ class MonitorRecords:
             else {}
         )
         texts = notes_of(db.session, ids) if notes else {}
-        called = [id for id, monitor in own.items() if is_heartbeat(monitor.url)]
-        pinged = heartbeats.states_of(called, base_here(self._settings)) if called else {}
-        on: list[tuple[MaintenanceWindow, datetime]] = []
+        heartbeat_ids = [id for id, monitor in own.items() if is_heartbeat(monitor.url)]
+        of_pings = {}
+        if heartbeat_ids:
+            of_pings = heartbeats.states_of(heartbeat_ids, base_here(self._settings))
+        starts: list[tuple[MaintenanceWindow, datetime]] = []
         if any(row.status == MonitorStatus.MAINTENANCE for row in rows):
-            on = [(window, next_occurrences(window, 1, now)[0][0]) for window in windows]
+            starts = [(window, next_occurrences(window, 1, now)[0][0]) for window in windows]
         by_id = {}
         for row in rows:
-            id, is_on = row.id, row.status == MonitorStatus.MAINTENANCE
+            id, in_maintenance = row.id, row.status == MonitorStatus.MAINTENANCE
             places = watched.get(id, {})
             by_id[id] = _record(
                 own[id],
                 row,
                 latest.newer_check(row),
-                _maintenance_since(own[id], on, now) if is_on else None,
+                _maintenance_since(own[id], starts, now) if in_maintenance else None,
                 uptime=figures.uptimes.get(id, {}),
                 hours=figures.hours.get(id, ()),
                 next_check_at=None if brief else next_check_at(row, places.values(), now, confirm),
@@ -135,7 +137,7 @@ class MonitorRecords:
                 depends_on=tuple(dependencies.parents_in(row.depends_on)),
                 alerts=tuple(alerts.get(id, ())),
                 notes=texts.get(id),
-                **pinged.get(id, {}),
+                **of_pings.get(id, {}),
             )
         return [by_id[id] for id in ids if id in by_id]
 
@@ -143,9 +145,10 @@ class MonitorRecords:
         self, rows: Sequence[Any], windows: Sequence[MaintenanceWindow], now: datetime
     ) -> Sequence[Monitor]:
         """The monitors of rows of ``status_columns``, with the fields of ``status_only``."""
+        # The start of a maintenance depends on the windows, so these records are made in full.
         maintained = [row.id for row in rows if row.status == MonitorStatus.MAINTENANCE]
-        whole = self.records(maintained, windows, now, ranges=(), brief=True)
-        by_id = {monitor.id: monitor for monitor in whole}
+        records = self.records(maintained, windows, now, ranges=(), brief=True)
+        by_id = {monitor.id: monitor for monitor in records}
         monitors = []
         for row in rows:
             monitor = by_id.get(row.id)
@@ -165,8 +168,8 @@ class MonitorRecords:
         return monitors
 
     def _own(self, rows: Sequence[Any]) -> dict[int, Monitor]:
-        """The cached part of each monitor, without the last check. Long secrets are read
-        each time.
+        """The part of each monitor that few checks change, from the cache. A monitor with a long
+        secret is not cached.
         """
         read = reading(COLUMNS, db.engine.dialect)
         values = {row.id: row[: len(COLUMNS)] for row in rows}
@@ -181,7 +184,7 @@ class MonitorRecords:
 
 
 def _configured(values: Iterable[Any]) -> Monitor:
-    """A monitor with the values of ``COLUMNS``, without its contacts among the alerts."""
+    """A monitor with the values of ``COLUMNS``. Its alerts are without contacts."""
     row: Any = _Row(*values)
     fields = {
         **_monitor_fields(row),
@@ -208,8 +211,9 @@ def _record(
     maintenance_since: datetime | None,
     **derived: Any,
 ) -> Monitor:
-    """``own``: of ``_configured``; ``row``: of ``_reading``. ``newer``: the last check and response
-    time, where they are newer than those of the state. ``derived``: fields that are no columns.
+    """The record of a monitor. ``own``: the result of ``_configured``. ``row``: a row of
+    ``_reading``. ``newer``: the time and response time of a later check than the state has, if
+    there is one. ``derived``: fields that are no columns.
     """
     checked_at, response_time = newer or (row.checked_at, row.response_time)
     fields = {
@@ -227,11 +231,11 @@ def _record(
 
 def _since(status_since: datetime | None, checked_at: datetime | None, row: Any) -> datetime | None:
     """Since when a monitor has its status. An incident that was found late changes no state, but a
-    monitor that is up now was not up before the incident's end. It is at most the last check, which
-    was good.
+    monitor that is up now was not up before the end of that incident. The time is at most that of
+    the last check, which was good.
     """
     if row.status == MonitorStatus.PAUSED:
-        paused_at: datetime | None = row.paused_at  # null: before it was stored
+        paused_at: datetime | None = row.paused_at  # null if an earlier version paused it
         return paused_at or status_since
     until: datetime | None = row.late_until
     is_good = row.status in (MonitorStatus.UP, MonitorStatus.DEGRADED)
@@ -241,13 +245,13 @@ def _since(status_since: datetime | None, checked_at: datetime | None, row: Any)
 
 
 def _maintenance_since(
-    monitor: Monitor, on: Sequence[tuple[MaintenanceWindow, datetime]], now: datetime
+    monitor: Monitor, starts: Sequence[tuple[MaintenanceWindow, datetime]], now: datetime
 ) -> datetime | None:
-    """When the maintenance of a monitor began. ``on``: the present windows, each with its start."""
-    starts = [start for window, start in on if applies_to(window, monitor.id, monitor.tags)]
-    own, end = monitor.maintenance_start_at, monitor.maintenance_end_at
-    starts += [own] if own and end and own <= now < end else []
-    return min(starts, default=None)
+    """When the maintenance of a monitor began. ``starts``: the active windows with their starts."""
+    times = [start for window, start in starts if applies_to(window, monitor.id, monitor.tags)]
+    own_start, end = monitor.maintenance_start_at, monitor.maintenance_end_at
+    times += [own_start] if own_start and end and own_start <= now < end else []
+    return min(times, default=None)
 
 
 _secrets = itemgetter(
@@ -260,20 +264,20 @@ def _is_short(secret: Any) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _reading(windows: tuple[MaintenanceWindow, ...], *, figured: bool) -> Select[Any]:
-    """The statement that reads monitors while these windows are on; needs the parameters ``ids``,
-    ``now`` and ``until``. ``figured``: with what ``ListFigures`` needs. Building it takes longer
-    than running it, so the last ones are cached. It reads tables, not classes: the ORM would double
-    its cost, and could give rows back that this session has read before.
+def _reading(windows: tuple[MaintenanceWindow, ...], *, with_figures: bool) -> Select[Any]:
+    """The statement that reads monitors while these windows are active. It needs the parameters
+    ``ids``, ``now`` and ``until``. ``with_figures``: add the columns of ``ListFigures``. Building a
+    statement takes longer than running it, so the last ones are cached. It reads tables, not
+    classes: the ORM would double its time, and could return rows that this session has read before.
     """
     incident, domain = IncidentRow.__table__, DomainRow.__table__
     return (
         select(
             *stored(COLUMNS),
-            # Decoded by the columns' types: they change often, or code reads them alone.
+            # These are decoded by the types of the columns: they change often, or are needed alone.
             *(_STATE.c.checked_at, _STATE.c.response_time),
             *(_MONITOR.c.id, _MONITOR.c.paused, _STATE.c.unconfirmed_at),
-            *(rollups.SUMMED if figured else (_MONITOR.c.interval, _MONITOR.c.updated_at)),
+            *(rollups.SUMMED if with_figures else (_MONITOR.c.interval, _MONITOR.c.updated_at)),
             *latest.NEWEST,
             states.status(windows).label("status"),
             incident.c.id.label("open_incident_id"),
@@ -293,7 +297,7 @@ def _reading(windows: tuple[MaintenanceWindow, ...], *, figured: bool) -> Select
 
 @lru_cache(maxsize=16)
 def status_columns(windows: tuple[MaintenanceWindow, ...]) -> tuple[Any, ...]:
-    """The columns that ``with_status`` needs beside the id, while ``windows`` are on."""
+    """The columns that ``with_status`` needs besides the id, while ``windows`` are active."""
     return (
         *(_MONITOR.c.name, _MONITOR.c.url, _MONITOR.c.interval),
         states.status(windows).label("status"),
@@ -302,7 +306,7 @@ def status_columns(windows: tuple[MaintenanceWindow, ...]) -> tuple[Any, ...]:
 
 
 def newest_change() -> int:
-    """The number of the newest change. It is read once for a page, before the rows."""
+    """The number of the newest change. A transaction reads it once, before the rows."""
     cache = of_transaction()
     if "change" not in cache:
         cache["change"] = changes.newest_of(db.session)

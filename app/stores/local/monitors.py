@@ -63,18 +63,18 @@ from app.stores.local.part import (
 )
 from app.stores.local.windows import active_windows
 
-# A change of these may put a monitor into maintenance, or take it out.
+# A change of these fields may begin or end the maintenance of a monitor.
 MAINTENANCE_FIELDS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MAX_OF_ONE_URL = 20
 MAX_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
-# The defaults of a new monitor; a column without one here may be null.
+# The defaults of a new monitor. A column without a default here may be null.
 DEFAULTS: Mapping[str, Any] = {
     field.name: field.default
     for field in dataclass_fields(Monitor)
     if field.name in MonitorRow.__table__.columns and field.default not in (MISSING, None)
 }
-# Fields that no column of this name stores: a pause, and what other tables have.
+# Fields without a column of the same name: a pause, and fields that are stored in other tables.
 NO_COLUMNS = ("pause", "locations", "depends_on", "heartbeat_token")
 PAIRS = ("request_headers", "alerts")
 
@@ -96,7 +96,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             if counts is None:
                 counts = in_states.counts(matching, parameters)
             columns = status_columns(tuple(windows)) if query.status_only else ()
-            rows, total = in_states.in_order(matching, query, counts, parameters, columns)
+            rows, total = in_states.page_by_state(matching, query, counts, parameters, columns)
             if query.status_only:
                 monitors = self._records.with_status(rows, windows, now)
                 return Page(monitors, query.page, query.per_page, total)
@@ -106,14 +106,15 @@ class LocalMonitors(LocalPart, base.Monitors):
             if query.state and query.counts is not None:
                 count = sum(query.counts.get(state, 0) for state in query.states)
             is_few = count is None or count <= states.FEW_IN_STATE
-            # The fields that are shown of each monitor do not change which monitors match.
-            asked = replace(
+            # These parts of a query choose the fields of each monitor, not the monitors.
+            cached = replace(
                 query, counts=None, uptime=(), hours=False, brief=False, status_only=False
             )
-            listed = monitor_lists.statements(asked, tuple(windows), is_few=is_few)
-            ids, total = listed.read(count, parameters)
-        shown: dict[str, Any] = {"ranges": query.uptime, "hours": query.hours}
-        monitors = self._records.records(ids, windows, now, **shown, brief=query.brief)
+            statements = monitor_lists.statements(cached, tuple(windows), is_few=is_few)
+            ids, total = statements.read(count, parameters)
+        monitors = self._records.records(
+            ids, windows, now, ranges=query.uptime, hours=query.hours, brief=query.brief
+        )
         return Page(monitors, query.page, query.per_page, total)
 
     def get(self, id: int) -> Monitor:
@@ -183,7 +184,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         matching = monitor_lists.matching(replace(query, tag=None))
         if query.state or matching.whereclause is not None:
             return monitor_lists.tag_counts(matching, query, self.now())
-        # All monitors: counted again once one has changed.
+        # The counts of all monitors are cached until a monitor changes.
         version = newest_change()
         if self._tag_counts is None or self._tag_counts[0] != version:
             self._tag_counts = version, monitor_lists.tag_counts(matching, query, self.now())
@@ -197,16 +198,16 @@ class LocalMonitors(LocalPart, base.Monitors):
             (stored,) = self._create(session, [fields])
         if isinstance(stored, Invalid):
             raise stored
-        return self._new([stored])[stored]
+        return self._new_records([stored])[stored]
 
     def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
         with writing() as session:
             stored = self._create(session, [{**DEFAULTS, **fields} for fields in several])
-        monitors = self._new([id for id in stored if not isinstance(id, Invalid)])
+        monitors = self._new_records([id for id in stored if not isinstance(id, Invalid)])
         return [answer if isinstance(answer, Invalid) else monitors[answer] for answer in stored]
 
     def _create(self, session: DbSession, several: Sequence[Fields]) -> Sequence[int | Invalid]:
-        """The ids of the new monitors, or why one is not stored."""
+        """Store these monitors. Returns the id or the fault of each."""
         now = self.now()
         names = {name for fields in several for name in _places_in(fields)}
         by_name, find = assignments.places(names), contacts.contact_finder(session)
@@ -236,18 +237,20 @@ class LocalMonitors(LocalPart, base.Monitors):
             if isinstance(created, MonitorRow):
                 heartbeats.watch(session, created, token)
         rows_used = zip(watched, used, strict=True)
-        contacts.add(session, {row.id: chosen for (row, _places), chosen in rows_used}, {})
+        contacts.store_members(
+            session, {row.id: chosen for (row, _places), chosen in rows_used}, {}
+        )
         for answer, fields in zip(rows, several, strict=True):
-            called = is_heartbeat(fields["url"])
-            wanted = () if called else sorted(fields.get("locations") or ())
+            has_places = not is_heartbeat(fields["url"])
+            wanted = sorted(fields.get("locations") or ()) if has_places else []
             if wanted and isinstance(answer, MonitorRow):
                 audit.note_change(session, audit.object_of(answer), {"locations": (None, wanted)})
             if isinstance(answer, MonitorRow) and (parents := fields.get("depends_on")):
                 set_parents(session, answer, parents)
         return [row if isinstance(row, Invalid) else row.id for row in rows]
 
-    def _new(self, ids: Sequence[int]) -> dict[int, Monitor]:
-        """The records of new monitors, by id: without figures, which nothing was recorded for."""
+    def _new_records(self, ids: Sequence[int]) -> dict[int, Monitor]:
+        """The records of new monitors, by id. They have no figures: nothing was recorded yet."""
         now = self.now()
         uptime = dict.fromkeys(UPTIME_RANGES)
         monitors = self._records.records(ids, active_windows(now), now, ranges=(), notes=True)
@@ -258,7 +261,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         with writing() as session:
             row = lock_monitor(session, id)
             if sends_secrets_elsewhere(row, fields):
-                # A person who may change a URL does not learn the stored secrets (decision 15).
+                # Otherwise a person who may change the URL would learn the secrets (decision 15).
                 fields = {**dict.fromkeys(SENT_SECRETS), **fields}
             pages = set() if MAINTENANCE_FIELDS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):
@@ -267,7 +270,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                 session.flush()
             _check_rules_of_several_fields(session, row, changed)
             if "alerts" in fields:
-                contacts.use(session, id, fields["alerts"] or ())
+                contacts.set_contacts(session, id, fields["alerts"] or ())
             parents = fields.get("depends_on") or ()
             if "depends_on" in fields and set_parents(session, row, parents):
                 changed.add("depends_on")
@@ -310,6 +313,9 @@ def _places_in(fields: Fields) -> Sequence[str]:
 
 
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:
+    """Copy the password of the cloned monitor, unless the clone would send it to another server.
+    Raises Invalid if it cannot be read.
+    """
     if not columns.get("request_auth_username") or "request_auth_password" in columns:
         return
     monitor = get_monitor(session, source)
@@ -348,8 +354,8 @@ def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
 
 
 def _columns(fields: Mapping[str, Any], stored: MonitorRow | None = None) -> dict[str, Any]:
-    """A form's fields as columns of ``MonitorRow``, without those of ``NO_COLUMNS``. ``stored``:
-    the row that they change.
+    """The fields of a form as columns of ``MonitorRow``, without ``NO_COLUMNS``. ``stored``: the
+    row that the fields change.
     """
     columns = {name: value for name, value in fields.items() if name not in NO_COLUMNS}
     if not columns.keys().isdisjoint(("interval", "check_every")):
@@ -371,12 +377,12 @@ def _columns(fields: Mapping[str, Any], stored: MonitorRow | None = None) -> dic
     return columns
 
 
-# --- What a monitor is reached through (decision 20) ----------------------------------------------
+# --- The monitors that a monitor depends on (decision 20) -----------------------------------------
 
 
 def set_parents(session: DbSession, row: MonitorRow, parents: Sequence[int]) -> bool:
-    """Let a monitor be reached through these, and no others; returns whether that is a change.
-    Raises Invalid.
+    """Set the monitors through which a monitor is reached. Returns whether they changed. Raises
+    Invalid.
     """
     old = dependencies.parents(session, [row.id]).get(row.id, [])
     check_parents(session, row.id, parents)
@@ -391,8 +397,8 @@ def set_parents(session: DbSession, row: MonitorRow, parents: Sequence[int]) -> 
 
 
 def check_parents(session: DbSession, monitor_id: int | None, parents: Sequence[int]) -> None:
-    """Raise Invalid if one of these is not stored, or is reached through the monitor itself. Until
-    the transaction ends, nobody else adds a dependency, and none of these is deleted.
+    """Raise Invalid if one of the parents is not stored, or is reached through the monitor itself.
+    Until the transaction ends, nobody else adds a dependency or deletes one of the parents.
     """
     if not parents:
         return

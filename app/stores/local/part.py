@@ -39,7 +39,7 @@ def fits(id: int) -> bool:
 
 
 def fitting(id: int) -> int:
-    """The id; one that no row has if a database cannot store it."""
+    """The id, or -1, which no row has, if a database cannot store it."""
     return id if fits(id) else -1
 
 
@@ -62,9 +62,10 @@ def has_words(search: str, *columns: Order, tags: Order | None = None) -> Column
 
 
 def in_tags(word: str, tags: Order) -> ColumnElement[bool]:
-    """Whether ``word`` is in these tags, ignoring case. A word of ASCII does not need the function
-    that folds all letters, which SQLite calls for each row. PostgreSQL has no such function, and
-    with some locales its own folds ASCII alone: the letters of ``word`` are folded besides.
+    """Whether ``word`` is in these tags, ignoring case. A word of ASCII does not need Python's
+    folding of all letters, which SQLite calls for each row. PostgreSQL cannot call it, and with
+    some locales its ``lower`` folds only ASCII. Therefore the other letters of ``word`` are folded
+    in addition.
     """
     if word.isascii():
         return contains(func.lower(tags), word)
@@ -96,11 +97,11 @@ class PageStatements:
     def rows(
         self, total: int | None = None, values: Mapping[str, Any] | None = None
     ) -> tuple[Sequence[Any], int]:
-        """The rows of the page, in order, and how many match in all; ``total``, if it is given.
-        ``values``: those of the parameters.
+        """The rows of the page, in order, and the number of all matching rows. ``total``: this
+        number, if the caller knows it. ``values``: the values of the parameters.
         """
         rows: Sequence[Any] = []
-        if fits(self.offset):  # a larger offset would fail, and there is no row so far out
+        if fits(self.offset):  # a larger offset would raise, and no list has so many rows
             rows = db.session.execute(self.page, values).all()
             if rows and self.has_total:
                 return rows, rows[0][1]
@@ -113,7 +114,7 @@ class PageStatements:
     def read(
         self, total: int | None = None, values: Mapping[str, Any] | None = None
     ) -> tuple[list[int], int]:
-        """The ids on the page, as in ``rows``."""
+        """The ids on the page, and the number of all matching rows, as ``rows`` does."""
         rows, total = self.rows(total, values)
         return [row[0] for row in rows], total
 
@@ -126,10 +127,10 @@ def page_statements(
     *,
     reading: Select[Any] | None = None,
 ) -> PageStatements:
-    """For page ``number`` of the ids that ``matching`` selects. Only ids are ordered and counted.
-    The caller then reads the rows of one page; or ``reading``, a statement without conditions,
-    reads them in place of the ids. Without filters, counting ids is cheap: then it is part of the
-    same statement.
+    """The statements for page ``number`` of the ids that ``matching`` selects. Only ids are ordered
+    and counted; the caller reads the rows of the page. ``reading``: a statement without conditions
+    that reads these rows in place of their ids. Without filters, counting is cheap, and is part of
+    the statement of the page.
     """
     offset = (number - 1) * per_page
     counted = matching.with_only_columns(func.count(), maintain_column_froms=True)
@@ -145,7 +146,7 @@ def page_statements(
 def ids_of_page(
     matching: Select[Any], order: Sequence[Any], number: int, per_page: int
 ) -> tuple[list[int], int]:
-    """The ids on one page, in order, and how many match in all."""
+    """The ids on one page, in order, and the number of all matching rows."""
     return page_statements(matching, order, number, per_page).read()
 
 
@@ -163,8 +164,8 @@ class LocalPart:
 
 
 class Rows(LocalPart, base.Readable[Record, Query]):
-    """Records that are rows of a table, read by their ids. ``order``: of the list; ``only``: what
-    is true of the rows that are records.
+    """Records that are rows of a table, read by their ids. ``order``: the order of the list.
+    ``only``: conditions that a row must meet to be a record.
     """
 
     order: ClassVar[Sequence[Any]]
@@ -175,7 +176,7 @@ class Rows(LocalPart, base.Readable[Record, Query]):
         self.resource, self.row = resource, row
 
     def matching(self, query: Query) -> Select[Any]:
-        """The ids of the records that a query asks for."""
+        """A selection of the ids of the records that match a query."""
         return select(self.row.id).where(*self.only)
 
     def rows(self, ids: Sequence[int]) -> Sequence[Any]:
@@ -193,9 +194,9 @@ class Rows(LocalPart, base.Readable[Record, Query]):
         return record
 
     def list(self, query: Query) -> Page[Record]:
-        asked: Any = query
-        ids, total = ids_of_page(self.matching(query), self.order, asked.page, asked.per_page)
-        return Page(self.records(ids) if ids else [], asked.page, asked.per_page, total)
+        number, per_page = query.page, query.per_page  # type: ignore[attr-defined]
+        ids, total = ids_of_page(self.matching(query), self.order, number, per_page)
+        return Page(self.records(ids) if ids else [], number, per_page, total)
 
     def get(self, id: int) -> Record:
         records = self.records([id]) if fits(id) else []
@@ -208,16 +209,16 @@ class LocalCollection(Rows[Record, Query], base.Collection[Record, Query]):
     """Records that are one row each."""
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
-        """The fields as columns of a new row, or of the one with this ``id``. Raises Invalid if
-        only what is stored shows the fault.
+        """The fields as columns of a new row, or of the row with this ``id``. Raises Invalid for
+        faults that only the stored data shows.
         """
         return dict(fields)
 
     def check(self, session: DbSession, row: Any) -> None:
-        """Raise Invalid for a row that others do not allow, before it is stored."""
+        """Raise Invalid if this row may not be stored."""
 
     def finish(self, session: DbSession, row: Any, fields: Fields) -> None:
-        """Store what belongs to the row, once it is stored. Raises Invalid."""
+        """Store the parts of the record in other tables, after its row. Raises Invalid."""
 
     def create(self, fields: Fields) -> Record:
         now = self.now()
@@ -263,8 +264,8 @@ def copier(
 
 
 def get_row(session: DbSession, row_type: type[R], kind: str, id: int, *, reload: bool = True) -> R:
-    """The row with this id. ``reload``: as it is now, even if the session has loaded it before.
-    ``kind``: the word of NotFound, which this raises.
+    """The row with this id. Raises NotFound. ``reload``: read it again, even if the session has
+    loaded it before. ``kind``: the word for the record in NotFound.
     """
     row = session.get(row_type, id, populate_existing=reload) if fits(id) else None
     return existing(row, kind, id)
@@ -274,7 +275,7 @@ def lock_row(
     session: DbSession, row_type: type[R], kind: str, id: int, *, key_share: bool = False
 ) -> R:
     """Lock the row with this id, and return it as it is now. Until the transaction ends, nobody
-    else changes it, or refers to it, unless ``key_share``. Raises NotFound.
+    else changes it. Nobody else refers to it either, unless ``key_share``. Raises NotFound.
     """
     row = None
     if fits(id):
@@ -301,9 +302,7 @@ def counted_by(column: Any, ids: Collection[int], *conditions: Any) -> Mapping[i
 
 
 def require_monitor(id: int) -> Any:
-    """Raise NotFound if there is no such monitor. Returns the row that statistics need, so that
-    they do not read it again.
-    """
+    """Raise NotFound if there is no such monitor. Returns the row that statistics need."""
     return existing(rollups.monitor_of(id) if fits(id) else None, "monitor", id)
 
 
@@ -313,18 +312,20 @@ def get_monitor(session: DbSession, id: int) -> MonitorRow:
 
 
 def locked_monitors(session: DbSession, ids: Iterable[int]) -> set[int]:
-    """The monitors, of these, that exist; none of them is deleted before the transaction ends."""
-    kept = select(MonitorRow.id).where(MonitorRow.id.in_([id for id in ids if fits(id)]))
-    kept = kept.order_by(MonitorRow.id)  # all lock in this order
-    return set(session.scalars(kept.with_for_update(read=True, key_share=True)))
+    """The monitors among these ids that exist. They are locked: none of them is deleted before the
+    transaction ends.
+    """
+    existing = select(MonitorRow.id).where(MonitorRow.id.in_([id for id in ids if fits(id)]))
+    existing = existing.order_by(MonitorRow.id)  # every transaction locks in this order
+    return set(session.scalars(existing.with_for_update(read=True, key_share=True)))
 
 
 def lock_monitor(session: DbSession, id: int) -> MonitorRow:
     """Lock a monitor, and return it as it is now: nobody else changes it until the transaction
     ends. Raises NotFound.
 
-    A change or deletion of a monitor locks its row before its state: in another order, two of them
-    would wait for each other. The lock lets others refer to the monitor, as the engine does, which
-    has its state locked then.
+    A change or deletion of a monitor locks its row before its state: in another order, two changes
+    would wait for each other. Others may refer to the monitor meanwhile, because the engine does so
+    while it has the state locked.
     """
     return lock_row(session, MonitorRow, "monitor", id, key_share=True)

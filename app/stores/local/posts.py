@@ -1,6 +1,6 @@
 """The posts of status pages and their templates, in the local database.
 
-Each write of a post locks its page (``locked_page``), so that the writers of one page wait for each
+Each write of a post locks its page (``locked_page``), so that writers of one page wait for each
 other.
 """
 
@@ -97,7 +97,7 @@ class LocalPosts(LocalPart, base.Posts):
             session.flush()
             _set_monitors(session, row, fields.get("monitors") or ())
             _set_impact(session, row, fields.get("impact") or ())
-            _add(session, row, fields, now)
+            _add_update(session, row, fields, now)
             return self.get(page_id, row.id)
 
     def update(self, page_id: int, id: int, fields: Fields) -> Post:
@@ -109,7 +109,7 @@ class LocalPosts(LocalPart, base.Posts):
                 changes = [
                     _change(row, {name: fields[name] for name in COLUMNS if name in fields}),
                     "monitors" in fields and _set_monitors(session, row, fields["monitors"] or ()),
-                    _correct_ends(session, row, fields, now),
+                    _correct_first_and_last(session, row, fields, now),
                 ]
                 if any(changes):
                     row.corrected_at = row.updated_at = now
@@ -129,10 +129,10 @@ class LocalPosts(LocalPart, base.Posts):
             row = _locked_post(session, page_id, id)
             _check_state(row, fields["state"])
             if fields["state"] == PostState.COMPLETED and row.starts_at and now < row.starts_at:
-                cancel_post(session, row, now)  # it will not take place
+                cancel_post(session, row, now)  # the maintenance will not take place
             with renumbering(session, [page_id], now):
                 row.state, row.updated_at = fields["state"], now
-                _add(session, row, fields, now)
+                _add_update(session, row, fields, now)
             return self.get(page_id, id)
 
     def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
@@ -162,14 +162,14 @@ class LocalPosts(LocalPart, base.Posts):
         row = db.session.execute(shown).one_or_none()
         if row is None:
             raise NotFound("incident", incident_id, NO_INCIDENT_HERE)
-        text = causes.draft(
+        content = causes.draft(
             [row.name or row.own_name],
             row.cause_code,
             row.started_at,
             row.ended_at,
             zone=row.zone,
         )
-        return {**text, "monitors": (row.monitor_id,)}
+        return {**content, "monitors": (row.monitor_id,)}
 
 
 def records_of_posts(ids: Sequence[int]) -> list[Post]:
@@ -202,7 +202,7 @@ def _record(
 
 
 def _monitors(ids: Sequence[int]) -> Mapping[int, list[tuple[int, str | None]]]:
-    """The monitors of each of these posts with their own impacts, in their order on the page."""
+    """The monitors of each of these posts with their stored impacts, in their order on the page."""
     monitors: defaultdict[int, list[tuple[int, str | None]]] = defaultdict(list)
     rows = db.session.execute(
         select(PostMonitorRow.post_id, PostMonitorRow.monitor_id, PostMonitorRow.impact)
@@ -251,9 +251,8 @@ def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields
     else:
         errors |= {name: [fault] for name, fault in rules.time_faults(**merged).items()}
     wanted = fields.get("monitors") or ()
-    existing = locked_monitors(session, wanted)
     shown = on_page(session, page_id)
-    possible = existing & set(shown)
+    possible = locked_monitors(session, wanted) & set(shown)
     if missing := [id for id in wanted if id not in possible]:
         errors["monitors"] = [_(NOT_ON_PAGE, id=missing[0])]
     incident_id = fields.get("incident_id")
@@ -264,8 +263,8 @@ def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields
 
 
 def _incident_fault(session: DbSession, id: int, shown: Sequence[int]) -> str | None:
-    """Why a post of a page with the monitors ``shown`` cannot be about this incident. It is not
-    deleted before the transaction ends.
+    """Why a post of a page with the monitors ``shown`` cannot be about this incident. The incident
+    is locked: it is not deleted before the transaction ends.
     """
     statement = select(IncidentRow.monitor_id).where(IncidentRow.id == fitting(id))
     monitor_id = session.scalar(statement.with_for_update(read=True, key_share=True))
@@ -275,8 +274,8 @@ def _incident_fault(session: DbSession, id: int, shown: Sequence[int]) -> str | 
 
 
 def _check_state(row: PostRow, state: str, *, last: bool = True) -> None:
-    """Raises Invalid if an update of this post cannot have this state. ``last``: the post gets it
-    too.
+    """Raises Invalid if an update of this post cannot have this state. ``last``: it is the last
+    update, so the post gets the state too.
     """
     fault = rules.state_change_fault(row.state, state)
     if not fault and last and rules.time_faults(state, row.starts_at, row.ends_at):
@@ -285,7 +284,7 @@ def _check_state(row: PostRow, state: str, *, last: bool = True) -> None:
         raise Invalid({"state": [fault]})
 
 
-def _add(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> None:
+def _add_update(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> None:
     """Write the post's newest update and notify the subscribers."""
     written = {"state": fields["state"], "body": fields["body"], "created_at": now}
     update = PostUpdateRow(post_id=row.id, **written)
@@ -308,8 +307,8 @@ def _set_monitors(session: DbSession, row: PostRow, monitors: Iterable[int]) -> 
 
 
 def _set_impact(session: DbSession, row: PostRow, impact: Iterable[MonitorImpact]) -> bool:
-    """Set the impact on each of the post's monitors; of one that is not named it follows the state
-    again. Returns whether any changed.
+    """Set the impact on each of the post's monitors. The impact on a monitor that is not named
+    follows the post's state again. Returns whether any impact changed.
     """
     session.flush()
     wanted: dict[int, str] = {entry.key: entry.value for entry in impact}
@@ -331,21 +330,26 @@ def _shown(impact: Mapping[int, str | None]) -> list[str]:
     return [f"{id}: {value}" for id, value in impact.items() if value is not None]
 
 
-def _correct_ends(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> bool:
+def _correct_first_and_last(
+    session: DbSession, row: PostRow, fields: Fields, now: datetime
+) -> bool:
     """Correct the text of the first update and the state of the last one. Returns whether anything
     changed.
     """
     if not {"body", "state"} & fields.keys():
         return False
     updates = _updates(session, [row.id])
-    first = _correct(updates[0], {k: v for k, v in fields.items() if k == "body"}, now)
-    last = _correct(updates[-1], {k: v for k, v in fields.items() if k == "state"}, now)
+    changes = [
+        _correct(update, {name: fields[name]}, now)
+        for update, name in ((updates[0], "body"), (updates[-1], "state"))
+        if name in fields
+    ]
     row.state = updates[-1].state
-    return first or last
+    return any(changes)
 
 
 def _correct(update: PostUpdateRow, fields: Fields, now: datetime) -> bool:
-    """Correct an update. Returns whether it changed; if so, it stores when."""
+    """Correct an update, and store the time of the correction. Returns whether it changed."""
     changed = _change(update, fields)
     if changed:
         update.corrected_at = now
@@ -367,8 +371,8 @@ class PostTemplates(LocalCollection[PostTemplate, PageQuery]):
     order = (func.lower(PostTemplateRow.name), PostTemplateRow.id)
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
-        """Raises Invalid if another template has this name. Until the transaction ends, nobody
-        else stores a name: the database has no index that ignores the case of all letters.
+        """Raises Invalid if another template has this name. A lock keeps others from storing a name
+        until the transaction ends: no index of the database ignores the case of all letters.
         """
         if "name" in fields:
             locks.take_lock(session, locks.Lock.POST_TEMPLATES)

@@ -73,15 +73,15 @@ from app.stores.local.status_pages import link_of
 from app.stores.local.subscribers import Subscribing
 from app.stores.local.windows import active_windows
 
-PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
-# The duration of each sign-up. More is written for a new target than for a stored one, so the time
-# would tell a stranger who has subscribed.
+PATIENCE_SECONDS = 3.0  # readers get a cached answer after this
+# Seconds that each sign-up takes. More is written for a new target than for a stored one, so the
+# time would show a stranger who has subscribed.
 SIGN_UP_TAKES = 0.1
-RECENT = timedelta(days=14)  # how long a page shows a post whose matter has ended
+RECENT = timedelta(days=14)  # how long a page shows a post after its end
 AHEAD = timedelta(days=90)  # how far ahead a page shows maintenance
 
 
-# SQLite reads a whole transaction from one snapshot by itself.
+# SQLite always reads a whole transaction from one snapshot.
 _SNAPSHOT: Mapping[str, dict[str, Any]] = {
     "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
     "sqlite": {},
@@ -90,11 +90,11 @@ _SNAPSHOT: Mapping[str, dict[str, Any]] = {
 
 @contextmanager
 def _in_snapshot() -> Iterator[None]:
-    """``_bounded``, from one snapshot: otherwise a page could show a monitor as it was before a
-    change, and the posts from after it.
+    """``_bounded``, with one snapshot of the database. Otherwise a page could show a monitor before
+    a change and the posts after it.
     """
     with _bounded():
-        db.session.rollback()  # an older transaction has a snapshot of its own
+        db.session.rollback()  # an earlier transaction has an earlier snapshot
         db.session.connection(execution_options=_SNAPSHOT[db.engine.dialect.name])
         yield
 
@@ -108,10 +108,9 @@ def _bounded() -> Iterator[None]:
         with patience(PATIENCE_SECONDS):
             yield
     except SQLAlchemyError as fault:
-        away = unavailable(fault)
-        if away is None:
+        if (error := unavailable(fault)) is None:
             raise
-        raise away from None
+        raise error from None
     finally:
         db.session.remove()
 
@@ -124,10 +123,10 @@ _SHOWN = (
 
 
 class PublicPages:
-    """All that the public may ask for; ``app/pages`` talks to nothing else. Methods raise
-    ``NotFound`` for what strangers must not tell apart (unknown, closed, deleted), and
-    ``Unavailable`` when the database cannot answer. All that is read here needs an application
-    context.
+    """The data that the public may read or change; ``app/pages`` uses no other store. Methods raise
+    ``NotFound`` for a page that does not exist, and ``Unavailable`` if the database cannot answer.
+    The caller decides by ``PageAddress.visibility`` who may see a page. Methods that read the
+    database need an application context.
     """
 
     def __init__(
@@ -143,7 +142,7 @@ class PublicPages:
     @property
     def channels(self) -> Sequence[str]:
         """The kinds of channel, of ``Channel``, by which people may subscribe."""
-        # While the database is away, the form is shown as it was.
+        # While the database cannot answer, the form has the same channels as before.
         with suppress(Unavailable), _in_snapshot():
             self._mails = can_mail(self._settings)
         return tuple(
@@ -151,11 +150,11 @@ class PublicPages:
         )
 
     def on_write(self, app: Flask, call: Callable[[Flask], None]) -> None:
-        """Call this, a method, whenever this process has written to the database."""
+        """Call ``call``, which must be a method, after each write of this process."""
         written.connect(call, app)
 
     def addresses(self) -> Sequence[PageAddress]:
-        """All pages."""
+        """The addresses of all pages."""
         with _in_snapshot():
             rows = db.session.execute(_ADDRESSES)
             return [PageAddress(*row[:6], to_ms(row[6]), Brand(*row[7:])) for row in rows]
@@ -164,7 +163,7 @@ class PublicPages:
         """The URL of a page, for messages. Reads nothing from the database."""
         return page_link(self._base.rstrip("/"), address.slug, address.domain)
 
-    def listed(self) -> Sequence[StatusPage]:
+    def public_pages(self) -> Sequence[StatusPage]:
         """The public pages, by name."""
         with _in_snapshot():
             public = select(StatusPageRow).where(StatusPageRow.visibility == Visibility.PUBLIC)
@@ -177,15 +176,15 @@ class PublicPages:
             now = self._clock()
             row = _page_row(id)
             today = now.astimezone(zone_of(row.zone)).date()
-            days = [today - timedelta(days=n) for n in reversed(range(PAGE_DAYS))]
+            days = [today - timedelta(days=ago) for ago in reversed(range(PAGE_DAYS))]
             monitors = _page_monitors(id, now)
             posts = _posts(id, _current(now))
             ids = [monitor.id for monitor in monitors]
             incidents = _incidents(ids, now - RECENT, now)
             _apply_impact(monitors, posts, incidents)
             states = [monitor.state for monitor in monitors if monitor.counts]
-            open_ = [post.state for post in posts if post.state in OPEN_STATES]
-            state = page_state(states, open_)
+            open_posts = [post.state for post in posts if post.state in OPEN_STATES]
+            state = page_state(states, open_posts)
             return PublicPage(
                 page=self._record(row, monitors, state=state),
                 state=state,
@@ -197,18 +196,18 @@ class PublicPages:
             )
 
     def month(self, id: int, year: int, month: int) -> PublicMonth:
-        """A month of its past, in the page's zone."""
+        """A month of a page's past, in the page's zone."""
         with _in_snapshot():
             now = self._clock()
             row = _page_row(id)
             zone = zone_of(row.zone)
             monitors = _page_monitors(id, now)
-            first, following = date(year, month, 1), _next_month(year, month)
-            start, end = _midnight(first, zone), _midnight(following, zone)
-            begin = min([row.created_at, *(monitor.created_at for monitor in monitors)])
-            if end <= begin or start > now:
+            first, next_first = date(year, month, 1), _next_month(year, month)
+            start, end = _midnight(first, zone), _midnight(next_first, zone)
+            oldest = min([row.created_at, *(monitor.created_at for monitor in monitors)])
+            if end <= oldest or start > now:
                 raise NotFound(N_("month"), f"{year:04}-{month:02}")
-            days = [first + timedelta(days=n) for n in range((following - first).days)]
+            days = [first + timedelta(days=day) for day in range((next_first - first).days)]
             past = [day for day in days if _midnight(day, zone) <= now]
             ids = [monitor.id for monitor in monitors]
             windows = windows_of(id, ids, start, min(end, now))
@@ -220,7 +219,7 @@ class PublicPages:
                 incidents=_incidents(ids, start, end),
                 posts=_posts(id, _touching(start, end)),
                 windows=windows[::-1],
-                earlier=begin < start,
+                earlier=oldest < start,
                 later=end <= now,
                 made_at=now,
             )
@@ -235,16 +234,18 @@ class PublicPages:
         return data
 
     def password_fits(self, id: int, password: str) -> bool:
-        """Whether this opens the page. Takes as long for a page without a password."""
+        """Whether this password opens the page. For a page without a password, the answer takes as
+        long.
+        """
         with _bounded():
-            is_it = StatusPageRow.id == id, StatusPageRow.visibility == Visibility.PASSWORD
-            hash_ = db.session.scalar(select(StatusPageRow.password_hash).where(*is_it))
+            of_page = StatusPageRow.id == id, StatusPageRow.visibility == Visibility.PASSWORD
+            hash_ = db.session.scalar(select(StatusPageRow.password_hash).where(*of_page))
         return passwords.matches(hash_, password)
 
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
-        """Send a confirmation link, or a token to echo. Does not show whether somebody subscribed
-        before. Raises Invalid with the field's name, and Throttled after too many sign-ups from
-        ``address``, the client's.
+        """Send a confirmation link to an email address, or a token to a webhook, which must return
+        it. Neither the answer nor its time shows whether somebody subscribed before. Raises Invalid
+        with the field's name, and Throttled after too many sign-ups from the client's ``address``.
         """
         began = monotonic()
         with _bounded():
@@ -252,19 +253,21 @@ class PublicPages:
         sleep(max(0.0, began + SIGN_UP_TAKES - monotonic()))
 
     def page_of_token(self, purpose: Purpose, token: str) -> int | None:
-        """The id of the page that a link was sent for; None for a token that was never given out
-        or has expired. Reads nothing from the database.
+        """The id of the page for which a link was sent; None for a token that Wakeful did not make
+        or that has expired. Reads nothing from the database.
         """
         subscription = read_subscription(purpose, token, self._clock())
         return None if subscription is None else subscription.page_id
 
     def confirm(self, token: str) -> StatusPage:
-        """Confirm a subscription. NotFound for a token that was never given out or has expired."""
+        """Confirm a subscription. Raises NotFound for a token that Wakeful did not make or that has
+        expired.
+        """
         with _bounded():
             return self._subscribing.confirm(token)
 
     def unsubscribe(self, token: str) -> StatusPage:
-        """End a subscription; one that has ended already is no error."""
+        """End a subscription. It is no error if it has ended already."""
         with _bounded():
             return self._subscribing.unsubscribe(token)
 
@@ -274,7 +277,7 @@ class PublicPages:
         monitors: Sequence[_PageMonitor] = (),
         state: PageState = PageState.UNKNOWN,
     ) -> StatusPage:
-        """The page without what only its owner sees."""
+        """The record of a page, without the fields that only its owner sees."""
         groups: dict[str, list[int]] = {}
         for monitor in monitors:
             if monitor.group is not None:
@@ -311,7 +314,7 @@ class PublicPages:
     def _days(
         self, ids: Sequence[int], days: Sequence[date], zone: tzinfo, now: datetime
     ) -> dict[int, tuple[float | None, Sequence[PublicDay]]]:
-        """The percentage over ``days``, and each of them, by monitor."""
+        """By monitor, the uptime over ``days``, and the figures of each day."""
         midnights = [to_ms(_midnight(day, zone)) for day in (*days, days[-1] + timedelta(days=1))]
         days_by_monitor = self._day_cache.read(ids, days, midnights, now)
         incidents = rollups.incidents_between(ids, midnights[0], midnights[-1])
@@ -321,14 +324,14 @@ class PublicPages:
             up, down, *_others = map(
                 sum, zip(*cached.seconds, *cached.unsummed.values(), strict=True)
             )
-            touched = _touched(midnights, incidents[id], to_ms(now))
+            counts = _incident_counts(midnights, incidents[id], to_ms(now))
             unreachable = _unreachable(midnights, incidents[id], to_ms(now))
-            figures[id] = percent(up, down), _public_days(days, cached, touched, unreachable)
+            figures[id] = percent(up, down), _public_days(days, cached, counts, unreachable)
         return figures
 
 
 class _PageMonitor:
-    """A monitor of a page, with more than the page shows."""
+    """A monitor of a page, also with fields that the page does not show."""
 
     __slots__ = (
         "counts", "created_at", "group", "id", "name", "response_time", "since", "state", "url",
@@ -411,9 +414,9 @@ def _page_monitors(page_id: int, now: datetime) -> list[_PageMonitor]:
 def _apply_impact(
     monitors: Sequence[_PageMonitor], posts: Sequence[Post], incidents: Sequence[PublicIncident]
 ) -> None:
-    """Give each monitor the state of the open posts about it, if that is worse than its checks'. A
-    state that both have began at the earlier of the two. The state of a post about an incident
-    that was open when it was written began with the incident.
+    """Give each monitor the worst state of the open posts about it, if its checks do not have a
+    worse one. If checks and a post have the same state, it began at the earlier of the two times.
+    The state of a post that was written during an incident began with the incident.
     """
     by_id = {monitor.id: monitor for monitor in monitors}
     for post in posts:
@@ -421,25 +424,25 @@ def _apply_impact(
             monitor, state = by_id.get(entry.key), state_by_post(post.state, entry.value)
             if monitor is None or worst([monitor.state, state]) != state:
                 continue
-            begun = _begun(entry.key, post, incidents)
+            started_at = _start_of_impact(entry.key, post, incidents)
             if monitor.state != state:
                 monitor.state, monitor.counts = state, True
-                monitor.since = None if state == ComponentState.MAINTENANCE else begun
-            elif monitor.since is not None and begun is not None:
-                monitor.since = min(monitor.since, begun)
+                monitor.since = None if state == ComponentState.MAINTENANCE else started_at
+            elif monitor.since is not None and started_at is not None:
+                monitor.since = min(monitor.since, started_at)
 
 
-def _begun(id: int, post: Post, incidents: Sequence[PublicIncident]) -> datetime | None:
+def _start_of_impact(id: int, post: Post, incidents: Sequence[PublicIncident]) -> datetime | None:
     """The start of the state that the post gives to this monitor."""
     at = post.created_at
     if at is None:
         return None
-    began = [
+    starts = [
         incident.started_at
         for incident in incidents
         if incident.component == id and incident.started_at <= at <= (incident.ended_at or at)
     ]
-    return min([at, *began])
+    return min([at, *starts])
 
 
 # --- Days -----------------------------------------------------------------------------------------
@@ -455,26 +458,31 @@ def _next_month(year: int, month: int) -> date:
 
 def _public_days(
     days: Sequence[date],
-    own: rollups.Days,
-    touched: Mapping[int, int],
+    cached: rollups.Days,
+    incident_counts: Mapping[int, int],
     unreachable: Mapping[int, int],
 ) -> Sequence[PublicDay]:
-    """The days as the public sees them. Mostly, only today is not cached. What was ``unreachable``
-    is shown as down, because the public could not reach it; no percentage counts it (decision 20).
+    """The days as the public sees them. In most cases, only today is not cached. A page shows the
+    ``unreachable`` seconds as down, because the public could not reach the monitor; the uptime does
+    not count them (decision 20).
     """
-    public_days = list(own.shown)
-    for n, seconds in own.unsummed.items():
-        public_days[n] = rollups.public_day(days[n], rollups.add_seconds(own.seconds[n], seconds))
-    for n, incidents in touched.items():
-        public_days[n] = replace(public_days[n], incidents=incidents)
-    for n, behind_s in unreachable.items():
-        day = public_days[n]
+    public_days = list(cached.shown)
+    for index, seconds in cached.unsummed.items():
+        public_days[index] = rollups.public_day(
+            days[index], rollups.add_seconds(cached.seconds[index], seconds)
+        )
+    for index, incidents in incident_counts.items():
+        public_days[index] = replace(public_days[index], incidents=incidents)
+    for index, behind_s in unreachable.items():
+        day = public_days[index]
         moved = min(behind_s, day.unknown_s)  # maintenance stays maintenance
-        public_days[n] = replace(day, down_s=day.down_s + moved, unknown_s=day.unknown_s - moved)
+        public_days[index] = replace(
+            day, down_s=day.down_s + moved, unknown_s=day.unknown_s - moved
+        )
     return public_days
 
 
-def _touched(
+def _incident_counts(
     midnights: Sequence[int], incidents: Collection[tuple[int, int | None, str | None]], now: int
 ) -> Mapping[int, int]:
     """The number of incidents on each day, by the day's index; days with none are left out."""
@@ -499,7 +507,7 @@ def _unreachable(
         return {}
     behind = outage_times(incidents, now).behind
     of_days = enumerate(overlap(behind, begin, end) for begin, end in pairwise(midnights))
-    return {n: ms // 1000 for n, ms in of_days if ms}
+    return {index: ms // 1000 for index, ms in of_days if ms}
 
 
 _INCIDENT = (
@@ -554,7 +562,7 @@ def _current(now: datetime) -> Any:
 
 
 def _touching(start: datetime, end: datetime) -> Any:
-    """SQL condition: a post is written or changed in this time, or about a time in it."""
+    """SQL condition: a post was written or changed in this time, or its times overlap it."""
     return or_(
         (PostRow.created_at < end) & (PostRow.updated_at >= start),
         (PostRow.starts_at < end) & (PostRow.ends_at > start),

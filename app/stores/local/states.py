@@ -139,7 +139,7 @@ class States:
         is_few = is_few and MonitorStatus.UP not in states
         return self._only_not_up(matching) if is_few else matching
 
-    def in_order(
+    def page_by_state(
         self,
         matching: Select[Any],
         query: MonitorQuery,

@@ -35,9 +35,7 @@ class RemoteStores:
         return [store.name for store in self.stores]
 
     def choose(self, index: int) -> None:
-        """Use the server at ``index`` for this request; the first if there is none
-        such.
-        """
+        """Use the server at ``index`` for this request; without such a server, the first one."""
         g.wakeful_remote = index if 0 <= index < len(self.stores) else 0
 
     @property

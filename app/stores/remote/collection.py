@@ -1,7 +1,7 @@
-"""The base class for the records of another server, the same for every resource.
+"""The base classes for the records of another server.
 
-The description of a resource says its path, what a record of it is called and how one is read. A
-resource with operations of its own, or whose server does one in another way, is a subclass.
+The description of a resource has its path, the name of a record, and the type of its records. A
+resource with further operations, or with an operation that differs, has a subclass.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from app.stores import base
 from app.stores.base import Fields, Query, Record, Store
 from app.stores.remote import envelope
 from app.stores.remote.connection import RemoteConnection, ServerAnswer
-from app.stores.remote.meaning import ANSWERS
-from app.stores.remote.meaning import read as read_answer
+from app.stores.remote.meaning import ANSWERS, explanation_of
 from app.stores.remote.part import Me, RemotePart, after_write, parameters
 
 NOT_SHOWN = N_("The server %(server)s accepted it, and does not show it yet.")
 
 
 class RemoteReadable(RemotePart, base.Readable[Record, Query]):
-    """``readers``: of single fields of a record, if its type does not say how to read them."""
+    """``readers``: functions that read single fields, if their types do not say how."""
 
     def __init__(
         self,
@@ -55,7 +54,7 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         return parameters(query)
 
     def complete(self, records: Sequence[Record]) -> Sequence[Record]:
-        """These records, with missing data added if another resource has it."""
+        """Add missing data to these records, if another resource has it."""
         return records
 
     def list(self, query: Query) -> Page[Record]:
@@ -70,7 +69,7 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         return f"{self.path}/{id}"
 
     def _record_in(self, id: int | None, answer: ServerAnswer) -> Record:
-        """The record of an answer; one with another id than the address is refused, or the next
+        """The record in an answer. A record with another id than the address is refused: the next
         change would go to another record.
         """
         try:
@@ -83,14 +82,16 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
 
 
 class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Query]):
-    """A write has succeeded if its status says so, whatever its body: the record is read back."""
+    """A write to a bare server has succeeded if its status says so: the record is read again, not
+    taken from the body.
+    """
 
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
-        """The fields to send; for a new record, empty ones are left out."""
+        """The fields to send. For a new record, empty fields are left out."""
         return {name: value for name, value in fields.items() if not (new and value in (None, ()))}
 
     def newest(self, fields: Fields) -> int | None:
-        """The id of the record with these fields, which was stored just now."""
+        """The id of the record that was just stored with these fields; None if it is unknown."""
         return None
 
     def create(self, fields: Fields) -> Record:
@@ -107,7 +108,7 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
             pass  # the record is stored, even if it cannot be read back
         server = self.connection.name
         sentence = _(NOT_SHOWN, server=server)
-        if (message := read_answer(answer).message) is not None:
+        if (message := explanation_of(answer).message) is not None:
             sentence += " " + _(ANSWERS, server=server, message=message)
         raise Accepted(sentence)
 

@@ -48,7 +48,7 @@ MAX_AHEAD = timedelta(days=365)
 MAX_PAUSE = 7 * 24 * 3600.0
 MAX_NUMBER = 20  # digits; a thousand of them are no number of anything
 _LOGIN = re.compile(r"log[-_]?in|sign[-_]?in|auth", re.IGNORECASE)
-# Escapes that may hide the key, or half of a character.
+# Escapes that may hide the key, or are half of a character.
 _ESCAPED = re.compile(rb"\\u(?:00|[dD][89a-fA-F])|\\/")
 Pairs = Sequence[tuple[str, str]]
 
@@ -56,8 +56,8 @@ Pairs = Sequence[tuple[str, str]]
 TOO_LARGE = N_("The server %(server)s sent an answer that is too large.")
 LATE = N_("The server %(server)s did not answer in time.")
 REDIRECTS = (301, 302, 303, 307, 308)
-MOVED = (307, 308)  # the method is kept, so nothing was done yet
-SEE_OTHER = 303  # the answer of a write that was done
+MOVED = (307, 308)  # repeat the request with the same method: nothing was done yet
+SEE_OTHER = 303  # an answer to a write that was done
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,9 @@ class ServerAnswer:
 
     @property
     def was_turned_away(self) -> bool:
-        """Whether it is a redirect that says that nothing was done: moved, or to a login."""
+        """Whether this is a redirect that means that nothing was done: to a moved address, or to a
+        login.
+        """
         path = urlsplit(self.headers.get("Location", "")).path
         is_login = _LOGIN.search(path) is not None
         return 300 <= self.status < 400 and (self.status not in (302, SEE_OTHER) or is_login)
@@ -97,7 +99,7 @@ class RemoteConnection:
 
     def __init__(self, url: str, key: str, network: Network) -> None:
         parts = urlsplit(url)
-        # Without user and password: as Basic authentication they would replace the key.
+        # Without user and password, which would replace the key as Basic authentication.
         self.name = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
         self.base = f"{parts.scheme}://{self.name}/api/v1"
         self.origin = _origin(url)
@@ -114,8 +116,8 @@ class RemoteConnection:
         return datetime.now(UTC) + self._ahead
 
     def read(self, path: str, query: Pairs = ()) -> ServerAnswer:
-        """GET, tried twice: a read can be repeated without harm. Not after a timeout: a slow server
-        gets no faster, and people would wait twice as long.
+        """GET. If the server is unavailable, the request is made a second time, but not after
+        ``CONNECT_SECONDS``: a slow server gets no faster, and people would wait twice as long.
         """
         twice = Retrying(
             retry=retry_if_exception_type(Unavailable)
@@ -139,24 +141,26 @@ class RemoteConnection:
         unsent: bool = False,
         **values: object,
     ) -> Unavailable:
-        """``fault``: a sentence with the names ``server`` and of ``values`` in it."""
+        """``fault``: a sentence with the placeholders ``server`` and those of ``values``."""
         return Unavailable(_(fault, server=self.name, **values), retry_after, unsent=unsent)
 
     def _follow(
         self,
         method: str,
         path: str,
-        followed: Collection[int],
+        redirects: Collection[int],
         seconds: float,
         *,
         query: Pairs = (),
         form: Pairs = (),
     ) -> ServerAnswer:
-        """Follow redirects of these statuses, on the same origin only: no other may get the key."""
+        """Send a request. Follow ``redirects`` (statuses) to the same origin only: no other may get
+        the key.
+        """
         url = self.base + path
         for _hop in range(MAX_REDIRECTS + 1):
             answer = self._send(method, url, seconds, query, form)
-            if answer.status not in followed:
+            if answer.status not in redirects:
                 return answer
             url, query = urljoin(url, answer.headers.get("Location", "")), ()
             if _origin(url) != self.origin:
@@ -194,7 +198,7 @@ class RemoteConnection:
             unsent = isinstance(fault, requests.ConnectTimeout)
             raise self.unavailable(LATE, unsent=unsent) from None
         except (requests.RequestException, HTTPError, OSError, ValueError) as fault:
-            # Not the error's own text, which contains the whole address.
+            # Without the text of the error, which contains the whole address.
             sentence = N_("The server %(server)s cannot be reached.")
             raise self.unavailable(sentence, unsent=_never_connected(fault)) from None
         self._note_clock(response)
@@ -218,7 +222,7 @@ class RemoteConnection:
         return b"".join(parts)
 
     def _json(self, text: bytes) -> tuple[Any, bool]:
-        """The body, and whether it is JSON; an empty one is not."""
+        """The body, and whether it is JSON. An empty body is not."""
         # The key must not appear on a page, even if the server's answer repeats it.
         text = text.replace(self._key.encode(), MASK.encode())
         try:
@@ -230,8 +234,8 @@ class RemoteConnection:
         return self._keyless(body) if _ESCAPED.search(text) else body, True
 
     def _keyless(self, value: Any) -> Any:
-        """``value`` without the key, however it was escaped, and without halves of characters,
-        which no page can be encoded with.
+        """``value`` without the key, however it was escaped, and without halves of characters: a
+        page with one cannot be encoded.
         """
         if isinstance(value, str):
             text = value.encode("utf-8", "replace").decode()
@@ -245,17 +249,19 @@ class RemoteConnection:
     def _note_clock(self, response: requests.Response) -> None:
         try:
             date = parsedate_to_datetime(response.headers.get("Date", ""))
-        except (ValueError, OverflowError):  # the latter of an offset of twenty digits
+        except (ValueError, OverflowError):  # OverflowError: an offset of twenty digits
             return
         ahead = date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)
         # The header has whole seconds; less than two seconds count as equal clocks.
         # A clock that is years off is ignored: calculations with it could overflow.
-        believed = timedelta(seconds=2) < abs(ahead) < MAX_AHEAD
-        self._ahead = ahead if believed else timedelta(0)
+        is_plausible = timedelta(seconds=2) < abs(ahead) < MAX_AHEAD
+        self._ahead = ahead if is_plausible else timedelta(0)
 
 
 def _never_connected(fault: Exception) -> bool:
-    """Whether there was no connection to send anything over: refused, or no address."""
+    """Whether nothing was sent, because there was no connection: it was refused, or the name has no
+    address.
+    """
     reason = getattr(fault.args[0] if fault.args else None, "reason", None)
     return isinstance(reason, NewConnectionError)
 
@@ -270,7 +276,7 @@ def _float(text: str) -> float | None:
 
 
 def _no_number(_text: str) -> None:
-    """For NaN and Infinity, which are no JSON."""
+    """The value of NaN and Infinity, which are no JSON."""
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -15,7 +15,7 @@ from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.deliveries import delivery_ids
 from app.stores.remote.part import after_write
 
-MAX_PAGES = 10  # of a hundred: more than anybody has
+MAX_PAGES = 10  # with a hundred records each: more than anybody has
 
 
 class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):

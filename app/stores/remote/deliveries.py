@@ -37,7 +37,7 @@ class RemoteDeliveries(RemoteReadable[Delivery, DeliveryQuery], base.Deliveries)
 
 ASKED_AGAIN_SECONDS = 60.0
 RECENT = timedelta(hours=24)
-MAX_INCIDENTS = 3  # whose messages are asked for
+MAX_INCIDENTS = 3  # for which messages are requested
 
 
 class RemoteChannels(RemotePart, base.Channels):
@@ -63,7 +63,7 @@ class RemoteChannels(RemotePart, base.Channels):
         if self.me.extent < Extent.WHOLE:
             return {}
         if time.monotonic() - self._setup_at > ASKED_AGAIN_SECONDS:
-            self._setup = self._asked("/alerts/channels", _not_set_up)
+            self._setup = self._get_content("/alerts/channels", _not_set_up)
             self._setup_at = time.monotonic()
         return self._setup
 
@@ -89,7 +89,7 @@ class RemoteChannels(RemotePart, base.Channels):
                 DeliveryQuery(incident_id=id, per_page=50)
             ).items
             failing = [delivery for delivery in deliveries if _has_failed(delivery)]
-            # Held: a part of a grouped message, of which this record does not tell.
+            # A held message may be part of a grouped message, whose delivery is not read here.
             arrived = (DeliveryStatus.DELIVERED, DeliveryStatus.HELD)
             if failing and not any(delivery.status in arrived for delivery in deliveries):
                 by_incident[id] = failing
@@ -98,10 +98,10 @@ class RemoteChannels(RemotePart, base.Channels):
     def unreadable_alerts(self) -> Sequence[MonitorRef]:
         if self.me.extent < Extent.WHOLE:
             return ()
-        return self._asked("/alerts/unreadable", _monitors)
+        return self._get_content("/alerts/unreadable", _monitors)
 
     def unalerted(self, monitor_ids: Sequence[int]) -> Sequence[int]:
-        return ()  # it would be a question for each of them
+        return ()  # a request for each monitor would be needed
 
 
 def delivery_ids(data: Any) -> tuple[int, ...]:
@@ -120,7 +120,7 @@ _monitors = partial(each_in, "monitors", reader(MonitorRef, "monitor"))
 
 
 def _failed(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:
-    """The newest failure of each channel after ``since`` that has delivered nothing after it."""
+    """The newest failure after ``since`` of each channel that has delivered nothing since then."""
     failures: dict[object, Delivery] = {}
     for delivery in _newest(deliveries, DeliveryStatus.FAILED, since):
         if not delivery.is_lost:
@@ -150,8 +150,8 @@ def _lane(delivery: Delivery) -> object:
     """The key that identifies a channel value. A short value is masked completely, so the monitor
     is part of the key.
     """
-    short = delivery.target == MASK
-    return delivery.channel, delivery.target, delivery.monitor_id if short else None
+    is_masked = delivery.target == MASK
+    return delivery.channel, delivery.target, delivery.monitor_id if is_masked else None
 
 
 def _last_at(delivery: Delivery) -> datetime | None:

@@ -1,4 +1,4 @@
-"""The records of an answer and its data about further pages, in every form that servers use.
+"""The records of an answer and its data about further pages, in the forms that servers use.
 
 {"data": [...], "meta": {"total": 40}}     [...]                        {"monitors": [...]}
 {"count": 40, "next": "...", "results": [...]}                          {"data": {"items": [...]}}
@@ -21,8 +21,9 @@ from app.rules.text import one_line
 
 T = TypeVar("T")
 
-MAX_CALLED = 100
-# The keys that may hold the records, besides their own name; the first that is there counts.
+MAX_LABEL = 100
+# The keys that may hold the records, besides the name of the resource. The first one that an answer
+# has counts.
 WRAPPERS = ("data", "results", "result", "items", "item", "records", "record", "rows", "entries",
             "list", "content", "objects", "payload", "response", "value", "_embedded")  # fmt: skip
 ABOUT_PAGES = ("meta", "_meta", "pagination", "paging", "paginator", "page", "page_info",
@@ -45,9 +46,10 @@ MAX_DEEP = 4
 
 @dataclass(frozen=True, slots=True)
 class ServerPage:
-    """A page of a list, as a server answers it. ``total``: of all records. ``more``: whether others
-    follow these. Both are None if the server does not say. ``next``: the query of the next page.
-    ``number``: what the server calls this page. ``by_offset``: the parameter that counts records.
+    """A page of a list, as a server sends it. ``total``: the number of all records. ``more``:
+    whether records follow these. Both are None if the server does not say. ``next``: the query of
+    the next page. ``number``: the number of this page in the answer. ``by_offset``: the parameter
+    that counts records, if the server pages by an offset.
     """
 
     items: Sequence[Any]
@@ -71,11 +73,11 @@ def record(body: Any, kind: str) -> Any:
     for _depth in range(MAX_DEEP):
         if isinstance(body, list) and len(body) == 1:
             body = body[0]
-        if not isinstance(body, Mapping) or "attributes" in body:  # the latter of JSON:API
+        if not isinstance(body, Mapping) or "attributes" in body:  # ``attributes``: JSON:API
             return body
         names = (kind, "data") if "id" in body else (kind, *WRAPPERS)
-        around = [body[name] for name in names if _holds(body.get(name), "id" in body)]
-        inner = around[0] if around else None
+        records = (body[name] for name in names if _is_record(body.get(name), "id" in body))
+        inner = next(records, None)
         if inner is None and "id" not in body:
             nested = [value for value in body.values() if isinstance(value, Mapping)]
             inner = nested[0] if len(nested) == 1 else None
@@ -86,12 +88,12 @@ def record(body: Any, kind: str) -> Any:
 
 
 def page_of(body: Any, headers: Mapping[str, str], kind: str, many: str) -> ServerPage:
-    """The records of the answer for a list, and its data about pages. Raises MalformedData."""
+    """The records in the answer for a list, and its data about pages. Raises MalformedData."""
     scopes: list[Mapping[str, Any]] = []
-    listed = _list(body, many, scopes)
-    if listed is None:
+    entries = _list(body, many, scopes)
+    if entries is None:
         raise MalformedData("list")
-    items = [record(entry, kind) for entry in listed]
+    items = [record(entry, kind) for entry in entries]
     about = [inner for scope in scopes for inner in _about(scope)]
     link, says_next = _next(about, headers)
     total = _total(about, headers, len(items), says_next)
@@ -112,17 +114,17 @@ def page_of(body: Any, headers: Mapping[str, str], kind: str, many: str) -> Serv
 
 
 def each(data: Sequence[Any], read: Callable[[Any], T]) -> list[T]:
-    """The records of a list. One that is not understood is set aside, and the page names it: it
+    """The records of a list. A malformed record is set aside, and the page names it: one record
     must not hide the others.
     """
-    understood, malformed = sorted_out(data, read)
+    understood, malformed = read_entries(data, read)
     if has_request_context():
         for entry, fault in malformed:
-            g.setdefault("set_aside", {})[_called(entry, fault)] = True
+            g.setdefault("set_aside", {})[_label_of(entry, fault)] = True
     return [record for record, _entry in understood]
 
 
-def sorted_out(
+def read_entries(
     data: Sequence[Any], read: Callable[[Any], T]
 ) -> tuple[list[tuple[T, Any]], list[tuple[Any, MalformedData]]]:
     """The records that can be read, each with its JSON, and the malformed entries, each with what
@@ -137,19 +139,19 @@ def sorted_out(
     return understood, malformed
 
 
-def _called(entry: Any, fault: MalformedData) -> str:
+def _label_of(entry: Any, fault: MalformedData) -> str:
     """A label for a record that cannot be read: ``7 Shop (started_at)``."""
     fields = foreign.record_fields(entry, "record") if isinstance(entry, Mapping) else {}
     names = [text(fields.get(name)) for name in ("id", "name", "cause")]
-    return one_line(" ".join(filter(None, [*names, f"({fault})"])), MAX_CALLED)
+    return one_line(" ".join(filter(None, [*names, f"({fault})"])), MAX_LABEL)
 
 
-def _holds(value: Any, identified: bool) -> bool:
-    """Whether this may be a record in an envelope; in an envelope with an id, which may be the
-    request's, a record has an id too.
+def _is_record(value: Any, has_id: bool) -> bool:
+    """Whether this may be a record in an envelope. ``has_id``: the envelope has an id, which may be
+    that of the request; a record has an id too in this case.
     """
     inner = value[0] if isinstance(value, list) and len(value) == 1 else value
-    return isinstance(inner, Mapping) and bool(inner) and (not identified or "id" in inner)
+    return isinstance(inner, Mapping) and bool(inner) and (not has_id or "id" in inner)
 
 
 def _list(body: Any, many: str, scopes: list[Mapping[str, Any]]) -> list[Any] | None:
@@ -161,7 +163,7 @@ def _list(body: Any, many: str, scopes: list[Mapping[str, Any]]) -> list[Any] | 
     names = [name for name in (many, *WRAPPERS) if name in body]
     for name in names:
         value = body[name]
-        if value is None or value == {}:  # an empty list, of Go and of PHP
+        if value is None or value == {}:  # an empty list from Go, and from PHP
             return []
         if (inner := _list(value, many, scopes)) is not None:
             return inner
@@ -170,7 +172,7 @@ def _list(body: Any, many: str, scopes: list[Mapping[str, Any]]) -> list[Any] | 
     lists = [value for value in lists if all(isinstance(entry, Mapping) for entry in value)]
     if len(lists) == 1:
         return lists[0]
-    if _first_whole(list(_about(body)), TOTALS) == 0:  # of HAL, which leaves an empty list out
+    if _first_whole(list(_about(body)), TOTALS) == 0:  # HAL leaves out an empty list
         return []
     if body and all(name.isdigit() and isinstance(entry, Mapping) for name, entry in body.items()):
         return [{"id": name, **entry} for name, entry in body.items()]
@@ -178,7 +180,7 @@ def _list(body: Any, many: str, scopes: list[Mapping[str, Any]]) -> list[Any] | 
 
 
 def _about(scope: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """This object, and those in it that are about pages."""
+    """This object, and the objects in it that are about pages."""
     yield scope
     for name in ABOUT_PAGES:
         inner = scope.get(name)
@@ -190,7 +192,7 @@ def _total(
     about: Sequence[Mapping[str, Any]], headers: Mapping[str, str], here: int, says_next: bool
 ) -> int | None:
     total = _first_whole(about, TOTALS)
-    if total is None and says_next:  # without a next page, it may be the number on this one
+    if total is None and says_next:  # otherwise ``count`` may be the number on this page
         total = _first_whole(about, ("count",))
     for name in ("X-Total-Count", "X-Total", "X-WP-Total", "Content-Range"):
         if total is None and name in headers:
@@ -201,7 +203,7 @@ def _total(
 def _next(
     about: Sequence[Mapping[str, Any]], headers: Mapping[str, str]
 ) -> tuple[Pairs | None, bool]:
-    """The query of the next page, and whether the answer says if there is one."""
+    """The query of the next page, and whether the answer says whether there is a next page."""
     says_next = False
     for scope in about:
         for name in NEXT:

@@ -38,25 +38,25 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
         return _read(data, self.store.now())
 
     def parameters(self, query: IncidentQuery) -> brackets.Pairs:
-        # The default is not among the values that the base API lists, so it is not sent.
-        unsaid = ("search_by",) if query.search_by == IncidentSearchBy.URL else ()
-        return parameters(query, leave=("brief", "counted", *unsaid))
+        # The base API does not have the default value, so it is not sent.
+        default = ("search_by",) if query.search_by == IncidentSearchBy.URL else ()
+        return parameters(query, leave=("brief", "counted", *default))
 
     def list(self, query: IncidentQuery) -> Page[Incident]:
-        """Without incidents that do not match: some servers do not filter by everything, and a
-        resolved incident would be shown as open.
+        """Incidents that do not match are left out: some servers ignore filters, and a resolved
+        incident would be shown as open.
         """
         page = super().list(query)
         items = [incident for incident in page.items if _is_asked_for(incident, query)]
         return replace(page, items=items, total=page.total - len(page.items) + len(items))
 
-    def arranged(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
+    def select_items(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
         id, status = asked.get("monitor_id"), asked.get("status")
         query = IncidentQuery(
             monitor_id=int(id) if id else None, status=IncidentStatus(status) if status else None
         )
         sort_by = "started_at" if asked.get("sort_by") == "started_at" else "ended_at"
-        understood, malformed = envelope.sorted_out(items, self.read)
+        understood, malformed = envelope.read_entries(items, self.read)
         understood = [entry for entry in understood if _is_asked_for(entry[0], query)]
         understood.sort(
             key=lambda entry: getattr(entry[0], sort_by) or datetime.max.replace(tzinfo=UTC),
@@ -87,7 +87,7 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
             return self._content(answer, partial(self._answers, ids))
 
     def _acknowledge(self, id: int) -> Incident | WakefulError:
-        """The base API acknowledges one at a time."""
+        """Acknowledge an incident by an update: the base API has no other way."""
         try:
             incident = self.get(id)
             if not incident.is_open:
@@ -111,9 +111,9 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
 
     def complete(self, incidents: Sequence[Incident]) -> Sequence[Incident]:
         """Add the names of the monitors, which some servers leave out."""
-        lacking = [incident.monitor_id for incident in incidents if not incident.monitor]
-        nameless = {id: MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in lacking}
-        refs = self.store.monitors.refs(ids=lacking) if lacking else ()
+        missing = [incident.monitor_id for incident in incidents if not incident.monitor]
+        nameless = {id: MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in missing}
+        refs = self.store.monitors.refs(ids=missing) if missing else ()
         monitors = nameless | {ref.id: ref for ref in refs}
         return [
             incident
@@ -124,17 +124,17 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
 
 
 def _is_asked_for(incident: Incident, query: IncidentQuery) -> bool:
-    unsaid = query.status is None or "status" in incident.missing
+    any_status = query.status is None or "status" in incident.missing
     return (
         query.monitor_id in (None, incident.monitor_id)
         and query.severity in (None, incident.severity)
-        and (unsaid or incident.status == query.status)
+        and (any_status or incident.status == query.status)
     )
 
 
 def _read(data: Any, now: datetime) -> Incident:
-    """``now`` is the server's clock, for the length of an open incident if the server does not send
-    it.
+    """The incident in this JSON. ``now``: the server's time, for the duration of an open incident
+    if the server does not send it.
     """
     fields, gaps = foreign.incident(data)
     read = _incident({name: value for name, value in fields.items() if name != "status"})
@@ -159,11 +159,11 @@ def _status(incident: Incident) -> IncidentStatus:
     return IncidentStatus.UNRESOLVED
 
 
-# --- Evidence: strict, so that no page needs guards of its own ------------------------------------
+# --- Evidence: read strictly, so that pages need no checks ----------------------------------------
 
 
 def evidence(data: Any) -> Mapping[str, Any] | None:
-    """The checks around an incident; a server that knows only one may send that alone."""
+    """The checks around an incident. A server may send only the failing check in their place."""
     if not isinstance(data, Mapping):
         return None
     if not {"failing", "last_good", "confirming"} & data.keys():

@@ -1,8 +1,8 @@
-"""Any window of another server's list, whatever its pages are.
+"""A window of another server's list, independent of the server's pages.
 
-A server may page by a number, by an offset or by cursors, in pages of its own size, say how many
-records there are or not, or send all of them at once. The base API has no parameter for pages, so
-the first page shows how to ask for the others; that is cached for each path.
+A server may page by a number, by an offset or by cursors, choose the size of its pages, say how
+many records there are or not, or send all records at once. The base API has no parameter for pages,
+so the first page shows how to request the others. This is cached for each path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SIZES = ("per_page", "perPage", "limit", "page_size", "pageSize", "size", "page[
 # Lists of these lengths may be the first page of a server that does not say so.
 USUAL_SIZES = (10, 15, 20, 25, 30, 50, 100)
 CURSOR = re.compile(r"cursor|token|after|before|since|last", re.IGNORECASE)
-MARKS_SECONDS = 60.0  # cursors do not live for ever
+MARKS_SECONDS = 60.0  # servers forget cursors
 Fetch = Callable[[Pairs], ServerPage]
 Peek = Callable[[Pairs], ServerPage | None]  # None: the server refuses this query
 
@@ -46,8 +46,8 @@ class Paging:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """``total``: of all records, if that is known. ``more``: whether there are, or may be, records
-    behind this window; ``reachable``: whether they can be asked for.
+    """``total``: the number of all records, if it is known. ``more``: whether there are, or may be,
+    records after this window. ``reachable``: whether they can be requested.
     """
 
     items: Sequence[Any]
@@ -60,18 +60,25 @@ class Listing:
     """The list at one path. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        # The number of a page by the size that is asked for; None: pages have no number.
+        # By the requested size; None if pages have no number.
         self.pagings: dict[int, Paging | None] = {}
-        # For servers whose pages only lead from one to the next: the changes of each query that
-        # lead to a position.
+        # For servers whose pages only link to the next page: by query and position, the parameters
+        # that lead to the page.
         self.marks: dict[tuple[tuple[str, str], ...], dict[int, Pairs]] = {}
         self.marked_at = time.monotonic()
 
     def window(
-        self, fetch: Fetch, peek: Peek, sent: Pairs, begin: int, end: int, size: int, further: int
+        self,
+        fetch: Fetch,
+        peek: Peek,
+        sent: Pairs,
+        begin: int,
+        end: int,
+        size: int,
+        max_further: int,
     ) -> Window:
-        """The records from ``begin`` up to ``end``, or fewer. ``size``: as ``sent`` asks for;
-        ``further``: how many pages are read at most after the first one.
+        """The records from ``begin`` up to ``end``, or fewer. ``size``: the number that ``sent``
+        asks for. ``max_further``: the number of pages that may be read after the first one.
         """
         position, paging = 0, self.pagings.get(size)
         if paging is not None and begin:
@@ -90,14 +97,14 @@ class Listing:
                 page, position = (page, 0) if jumped is None else (jumped, start)
         items: list[Any] = []
         total, more = page.total, False
-        for request in range(further + 1):
+        for request in range(max_further + 1):
             items += page.items[max(0, begin - position) : max(0, end - position)]
             position += len(page.items)
             total = total if page.total is None else page.total
             more = _has_more(page, position, size, paging)
             if paging is None and page.next is not None:
                 self.marks.setdefault(tuple(sent), {})[position] = page.next
-            if position >= end or not more or not page.items or request == further:
+            if position >= end or not more or not page.items or request == max_further:
                 break
             changes = page.next
             if changes is None and paging is not None:
@@ -113,7 +120,7 @@ class Listing:
         return Window(items, total, more or position > end, reachable)
 
     def _marked_page(self, peek: Peek, sent: Pairs, begin: int) -> tuple[int, ServerPage] | None:
-        """The page that an earlier window has led to, at or before ``begin``."""
+        """The last page at or before ``begin`` to which an earlier window has led."""
         if time.monotonic() - self.marked_at > MARKS_SECONDS:
             self.marks, self.marked_at = {}, time.monotonic()
         marks = self.marks.get(tuple(sent), {})
@@ -122,12 +129,12 @@ class Listing:
         return None if marked is None or page is None else (marked, page)
 
     def _learn(self, peek: Peek, sent: Pairs, size: int, page: ServerPage) -> Paging | None:
-        """The parameters for further pages, derived from the first page. If it does not tell, a
-        second page is requested to find out whether there is one.
+        """The parameters for further pages, derived from the first page. If the first page does not
+        show whether there is a second one, the second page is requested.
         """
         paging, length = paging_of(page, sent), len(page.items)
         if page.more is False or (page.total is not None and length >= page.total):
-            return None  # it is not cut, so its length is no size of pages
+            return None  # this is the whole list, so its length is not the size of a page
         if page.next is None and page.more is None:
             if page.total is None:
                 if length not in (size, *USUAL_SIZES):
@@ -150,7 +157,7 @@ def is_all(page: ServerPage, size: int) -> bool:
 
 
 def _another_page(peek: Peek, query: Pairs, previous: ServerPage) -> ServerPage | None:
-    """Another page; None from a server that has none, or sends the same one again."""
+    """Another page; None if the server has none, or sends the previous page again."""
     page = peek(query)
     return None if page and page.items and page.items[0] == previous.items[0] else page
 
@@ -191,5 +198,5 @@ def _has_more(page: ServerPage, position: int, size: int, paging: Paging | None)
     length = len(page.items)
     if paging is not None:
         return length >= paging.size
-    # Others may follow a first page that is as long as pages often are.
+    # Records may follow a first page that has a usual size.
     return length == position and length <= size and length in (size, *USUAL_SIZES)

@@ -1,8 +1,9 @@
-"""Translate a remote server's answers into errors of ``app/errors.py``, with its own sentences.
+"""Translate the answers of a remote server into errors of ``app/errors.py``, with the server's
+sentences.
 
-Servers say what is wrong in many shapes: ``message``, ``error`` or ``detail`` as text or object;
-``errors`` by field, as a list of sentences or of objects that name a field; RFC 7807; the fields
-themselves, as Django REST does. One reader takes them all.
+Servers explain a fault in many forms: ``message``, ``error`` or ``detail`` as text or object;
+``errors`` by field, as a list of sentences or of objects that name a field; RFC 7807; or the fields
+themselves, as Django REST does. ``explanation_of`` reads all of these.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from app.stores.remote.connection import RemoteConnection, ServerAnswer
 MAX_SENTENCE = 300
 MAX_ERRORS = 100
 MAX_DEEP = 4
-# The more telling first: ``error`` and ``title`` are often the name of the status alone.
+# In this order, because ``error`` and ``title`` often have only the name of the status.
 MESSAGES = ("message", "detail", "msg", "error_description", "errorMessage", "defaultMessage",
             "reason", "description", "error", "title")  # fmt: skip
 LISTS = ("errors", "fields", "params", "details", "violations", "invalid-params", "invalid_params",
@@ -33,7 +34,7 @@ FIELDS = ("field", "name", "param", "path", "property", "propertyPath", "attribu
           "pointer")  # fmt: skip
 NO_FIELD = ("non_field_errors", "__all__", "base", "_", "body", "query", "data", "attributes")
 OUR_FIELDS = {column.name for record in (Monitor, Incident) for column in fields(record)}
-OUR_FIELDS = (OUR_FIELDS | {"pause"}) - {"status", "id"}  # the latter of the answer
+OUR_FIELDS = (OUR_FIELDS | {"pause"}) - {"status", "id"}  # these may be of the answer itself
 NOT_ACCEPTED = N_("The server did not accept the data.")
 FAILURES = frozenset({"error", "fail", "failed", "failure"})
 RecordId = tuple[str, int]  # the kind of a record, and its id
@@ -42,7 +43,7 @@ REFUSED = (400, 402, 406, 411, 412, 413, 414, 415, 422, 428, 431)
 
 @dataclass(slots=True)
 class Explanation:
-    """A server's messages about a fault: general ones, and by field, as our forms name it."""
+    """A server's messages about a fault: general messages, and messages by the field of a form."""
 
     general: list[str] = field(default_factory=list)
     by_field: dict[str, list[str]] = field(default_factory=dict)
@@ -61,15 +62,15 @@ class Explanation:
 def raise_if_refused(
     connection: RemoteConnection, answer: ServerAnswer, of: RecordId | None = None
 ) -> None:
-    """Raise what an answer that is no success means; return when it is one. ``of``: the record that
-    was asked for, which a 404 then says does not exist.
+    """Raise the error of an answer that is no success. ``of``: the requested record; a 404 means
+    that it does not exist.
     """
     if not answer.is_success:
         raise _error(connection, answer, of)
 
 
 def _error(connection: RemoteConnection, answer: ServerAnswer, of: RecordId | None) -> WakefulError:
-    explanation, status = read(answer), answer.status
+    explanation, status = explanation_of(answer), answer.status
     message = explanation.message
     if status == 401:
         return Denied(_(WRONG_KEY, server=connection.name))
@@ -87,7 +88,7 @@ def _error(connection: RemoteConnection, answer: ServerAnswer, of: RecordId | No
         return connection.unavailable(TOO_MANY, answer.retry_after, unsent=True)
     if 300 <= status < 400:
         return connection.unavailable(REDIRECTED, unsent=answer.was_turned_away)
-    if status != 500 and message is not None:  # such as which place has brought no result
+    if status != 500 and message is not None:  # for example, which place has brought no result
         return connection.unavailable(
             ANSWERS, answer.retry_after, unsent=status < 500, message=message
         )
@@ -113,8 +114,8 @@ ANSWERS = N_("The server %(server)s answers: %(message)s")
 
 
 def says_failure(body: Any) -> bool:
-    """Whether a server says with a status of success that a write failed: a body
-    with an id is a record, whose ``status: failed`` is the monitor's and not the request's.
+    """Whether an answer with a status of success says that a write failed. A body with an id is a
+    record: its ``status: failed`` is that of the monitor, not of the request.
     """
     if not isinstance(body, Mapping):
         return False
@@ -131,7 +132,7 @@ def says_failure(body: Any) -> bool:
 # --- What a server says ---------------------------------------------------------------------------
 
 
-def read(answer: ServerAnswer) -> Explanation:
+def explanation_of(answer: ServerAnswer) -> Explanation:
     explanation = Explanation()
     if answer.text:
         explanation.note(answer.text)
@@ -165,8 +166,8 @@ def _read(body: Any, explanation: Explanation, depth: int = 0) -> None:
 
 
 def _read_fields(value: Any, explanation: Explanation, prefix: str, depth: int) -> None:
-    """Sentences by field, or a list of what ``_read_entry`` takes. ``prefix``: the path of the
-    field that they are in.
+    """Read sentences by field, or a list of entries (``_read_entry``). ``prefix``: the path of the
+    field that contains them.
     """
     if depth > MAX_DEEP:
         return
@@ -185,7 +186,7 @@ def _read_fields(value: Any, explanation: Explanation, prefix: str, depth: int) 
 
 
 def _read_entry(entry: Any, explanation: Explanation, prefix: str, depth: int) -> None:
-    """A sentence, or an object that names a field."""
+    """Read a sentence, or an object that names a field."""
     if not isinstance(entry, Mapping):
         explanation.note(entry, prefix)
         return
@@ -207,8 +208,8 @@ def _read_entry(entry: Any, explanation: Explanation, prefix: str, depth: int) -
 
 
 def _path(value: Any) -> str:
-    """``alerts.0.value`` of ``["body", "alerts", 0, "value"]``, ``/data/attributes/alerts/0/value``
-    and ``alerts[0][value]``.
+    """The path of a field: ``alerts.0.value`` for ``["body", "alerts", 0, "value"]``, for
+    ``/data/attributes/alerts/0/value`` and for ``alerts[0][value]``.
     """
     parts = re.split(r"[./\[\]#$]+", value) if isinstance(value, str) else value
     if not isinstance(parts, list):

@@ -47,18 +47,18 @@ NAMES_PAGES = 5
 NAMES_SECONDS = 300.0
 TAGS_SECONDS = 30.0
 COUNT_PAGES = 10
-# Names that are missing from the first page: of more than FEW, further pages are read, and of the
-# rest, at most MAX_ASKED monitors are asked for one by one.
+# If more than FEW names are not on the first page, further pages are read. At most MAX_ASKED of the
+# monitors that are still missing are requested one by one.
 FEW, MAX_ASKED = 3, 50
 
 _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
-# Parts of a query for our own database alone
+# Parts of a query that only a local store uses
 UNSENT = ("ids", "uptime", "counts", "brief", "status_only", "exact")
 UNSENT_IF_BARE = (*UNSENT, "hours")
 _FILTERS = (
     "search", "search_by", "status_page_id", "contact_id", "tag", "location", "depends_on",
 )  # fmt: skip
-# In seconds; beside them an hour has a response time.
+# The seconds of an hour in each state
 _HOUR_STATES = (*StripHour._fields[:4], "degraded")
 
 
@@ -86,8 +86,8 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return parameters(query, leave=UNSENT if with_hours else UNSENT_IF_BARE)
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
-        """Without monitors that do not match: some servers ignore the search, and an action on its
-        matches would change all monitors.
+        """Monitors that do not match are left out: some servers ignore the search, and an action on
+        all matches would change all monitors.
         """
         page = super().list(query)
         if not query.search or self.me.is_wakeful:
@@ -95,19 +95,19 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         items = [monitor for monitor in page.items if _matches(monitor, query.search)]
         return replace(page, items=items, total=page.total - len(page.items) + len(items))
 
-    def arranged(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
+    def select_items(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
         search, sort_by = asked.get("search", "").casefold(), asked.get("sort_by", "id")
         entries = []
         for item in items:
-            # Reads few fields of each record: there may be 12,000.
+            # Only these fields are read: there may be 12,000 records.
             fields = foreign.record_fields(item, "monitor") if isinstance(item, Mapping) else {}
             text = f"{fields.get('name')} {fields.get('url')}".casefold()
             fold = natural_key if sort_by == MonitorSortBy.NAME else str.casefold
             order = (whole(fields.get(sort_by)) or 0, fold(str(fields.get(sort_by))))
             entries.append((order, text, item))
         if search:
-            exact = [entry for entry in entries if search in entry[1]]
-            entries = exact or [entry for entry in entries if _has_words(entry[1], search)]
+            containing = [entry for entry in entries if search in entry[1]]
+            entries = containing or [entry for entry in entries if _has_words(entry[1], search)]
         entries.sort(key=lambda entry: entry[0], reverse=asked.get("sort") == "desc")
         return [item for _order, _text, item in entries]
 
@@ -120,7 +120,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             pause = fields.get("pause")
             if not isinstance(pause, bool) or "pause" not in fault.errors:
                 raise
-            # Some servers read booleans as numbers alone.
+            # Some servers take booleans only as numbers.
             return super().update(id, {**fields, "pause": int(pause)})
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
@@ -130,7 +130,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
         """The fields that this server can store."""
         own = ADDED_FIELDS & fields.keys()
-        # Not asked without need: a write must not wait for another answer.
+        # The extent is read only if needed: a write must not wait for another answer.
         unknown = own if own and self.me.extent == Extent.BARE else frozenset()
         refused = {name: [_(NO_SUCH_FIELD)] for name in unknown if _was_typed(name, fields[name])}
         if refused:
@@ -139,7 +139,9 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return super().sent(storable, new=new)
 
     def newest(self, fields: Fields) -> int | None:
-        """The id of the newest monitor of this name, if the server has not changed the name."""
+        """The id of the newest monitor with this name, preferably with this URL too; None if the
+        server has changed the name.
+        """
         name, url = str(fields["name"]), str(fields["url"])
         for search in (name, None):
             query = MonitorQuery(search=search, per_page=NAMES_PAGE)
@@ -153,8 +155,8 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
     def refs(
         self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
     ) -> Sequence[MonitorRef]:
-        """From the first monitors by name, in ``NAMES_PAGES`` requests at most. Monitors with
-        ``ids`` that are not among the cached names are asked for one by one.
+        """The first monitors by name, from at most ``NAMES_PAGES`` requests. Monitors with ``ids``
+        whose names are not cached are requested one by one.
         """
         if ids is not None:
             names = self._named(ids[:limit])
@@ -162,19 +164,21 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             return _in_natural_order(refs)
         query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
         window = self._window(
-            self.path, self.parameters(query), 0, limit, NAMES_PAGE, max_pages=NAMES_PAGES - 1
+            self.path, self.parameters(query), 0, limit, NAMES_PAGE, max_further=NAMES_PAGES - 1
         )
         refs = _in_natural_order(envelope.each(window.items, _ref_of))
         is_searched = search is not None and not self.me.is_wakeful
         return [ref for ref in refs if _matches(ref, search or "")] if is_searched else refs
 
     def read_names(self, pages: int = 1) -> dict[int, MonitorRef]:
-        """The first monitors by name, cached for some minutes: lists of incidents ask for them."""
+        """Read the first monitors by name. They are cached for some minutes, because lists of
+        incidents need the names.
+        """
         sent = parameters(
             MonitorQuery(sort_by="name", sort="asc", per_page=NAMES_PAGE), leave=UNSENT_IF_BARE
         )
         count = pages * NAMES_PAGE
-        window = self._window(self.path, sent, 0, count, NAMES_PAGE, max_pages=2 * pages)
+        window = self._window(self.path, sent, 0, count, NAMES_PAGE, max_further=2 * pages)
         cached = self._names if self._are_fresh else {}
         names = cached | {ref.id: ref for ref in envelope.each(window.items, _ref_of)}
         self._names, self._names_at = names, time.monotonic()
@@ -185,13 +189,13 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return time.monotonic() - self._names_at < NAMES_SECONDS
 
     def _named(self, ids: Sequence[int]) -> Mapping[int, MonitorRef]:
-        """The names of these monitors: of a few that are not among the first, one by one."""
+        """The names of these monitors. Names that are not cached are read by page or one by one."""
         names = self._names if self._are_fresh else self.read_names()
-        lacking = [id for id in dict.fromkeys(ids) if id not in names]
-        if len(lacking) > FEW:
+        missing = [id for id in dict.fromkeys(ids) if id not in names]
+        if len(missing) > FEW:
             names = self.read_names(NAMES_PAGES)
-            lacking = [id for id in lacking if id not in names]
-        for id in lacking[:MAX_ASKED]:
+            missing = [id for id in missing if id not in names]
+        for id in missing[:MAX_ASKED]:
             with suppress(NotFound):
                 names[id] = _ref(self.get(id))
         return names
@@ -202,7 +206,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return super().children(id, per_page)
 
     def watching(self, url: str) -> Sequence[MonitorRef]:
-        """The monitors of this URL among the first with a similar one, in one request."""
+        """The monitors of this URL among the first monitors with a similar URL: one request."""
         query = MonitorQuery(
             search=same_url.search_text(url), search_by="url", sort="asc", per_page=NAMES_PAGE
         )
@@ -219,13 +223,13 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         return sorted(fitting, key=natural_key)[:limit]
 
     def tag_counts(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int] | None:
-        """Counted in the list, cached for a moment: the API does not count tags. None if more
-        monitors than ``NAMES_PAGES`` pages have would be read.
+        """Tags are counted in the list of monitors, because the API does not count them. The counts
+        are cached for ``TAGS_SECONDS``. None for more than ``NAMES_PAGES`` pages of monitors.
         """
         if self.me.extent == Extent.BARE:
             return None
         asked = replace(query, tag=None, page=1, per_page=NAMES_PAGE, uptime=(), hours=False)
-        with self._counting:  # whoever asks for the same meanwhile waits for it
+        with self._counting:  # another thread waits, and finds these counts in the cache
             if asked not in self._tag_counts:
                 page, counts = self.list(asked), None
                 if page.total <= NAMES_PAGE * NAMES_PAGES:
@@ -236,7 +240,9 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             return self._tag_counts[asked]
 
     def count(self, tags: Sequence[str], ids: Sequence[int] = ()) -> int:
-        """At least so many, if several tags have more than ``COUNT_PAGES`` pages of monitors."""
+        """The number may be too low if one of several tags has more than ``COUNT_PAGES`` pages of
+        monitors.
+        """
         queries = [MonitorQuery(tag=tag, per_page=NAMES_PAGE, uptime=()) for tag in tags]
         totals = [self.list(query).total for query in queries]
         if len(tags) == 1 and not ids:
@@ -254,7 +260,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         self._refuse_bare()
         filters = {name for name, _value in parameters(query)}.intersection(_FILTERS)
         chosen = {name: getattr(query, name) for name in _FILTERS if name in filters}
-        return self._asked("/overview", _overview, brackets.write(chosen))
+        return self._get_content("/overview", _overview, brackets.write(chosen))
 
 
 def _matches(monitor: Monitor | MonitorRef, search: str) -> bool:
@@ -279,8 +285,9 @@ def _ref(monitor: Monitor) -> MonitorRef:
 
 
 def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int | None) -> None:
-    """A password that only the server knows cannot be taken over into another request. If it does
-    not even say whether there is one, the form says that there is none.
+    """Raise Invalid if ``fields`` need the password of the monitor ``source``. Only the server
+    knows it, so it cannot be copied into another request. If the server does not say whether there
+    is one, an empty password in ``fields`` says that there is none.
     """
     typed, is_needed = fields.get("request_auth_password"), fields.get("request_auth_username")
     if source is None or typed or not is_needed:
@@ -292,15 +299,15 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
 
 
 def _was_typed(name: str, value: Any) -> bool:
-    """Whether a person typed a field: it has another value than its default. ``quiet_zone`` has one
-    without quiet hours.
+    """Whether a person has entered a field: its value is not the default. ``quiet_zone`` always has
+    a value, also without quiet hours.
     """
     return name != "quiet_zone" and value not in ("", _DEFAULTS[name])
 
 
 def read(data: Any, is_wakeful: Callable[[], bool] = lambda: False) -> Monitor:
-    """``is_wakeful``: whether the server is a Wakeful, which takes its masks back. On any other
-    server, a field named ``check_every`` may mean minutes.
+    """The monitor in this JSON. ``is_wakeful``: whether the server is a Wakeful, which accepts the
+    masked values that it sends. On any other server, a field ``check_every`` may be in minutes.
     """
     fields, gaps = foreign.monitor(data, is_wakeful)
     if fields.get("check_every") and not is_wakeful():
@@ -339,7 +346,7 @@ def _hour(value: Any) -> dict[str, Any] | None:
 
 
 def _overview(data: Any) -> dict[str, int]:
-    """Counters by state, without unknown states."""
+    """The number of monitors in each state. States that this version does not know are left out."""
     data = object_(data, "overview")
     counts = {status.value: whole(data.get(status.value)) or 0 for status in MonitorStatus}
     counts[MonitorStatus.DOWN] -= counts[MonitorStatus.FAILING]

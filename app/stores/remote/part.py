@@ -21,16 +21,17 @@ from app.stores.remote.meaning import (
     ANSWERS,
     NOT_ACCEPTED,
     RecordId,
+    explanation_of,
     raise_if_refused,
     says_failure,
 )
-from app.stores.remote.meaning import read as read_answer
 
 ASKED_AGAIN_SECONDS = 300.0
 
 
 class Me:
-    """``ask_for_records`` raises if the server does not answer at all. Safe to use from several
+    """What a server supports, from its answer to ``/me``. ``ask_for_records``: a request that every
+    server supports; it raises if the server does not answer at all. Safe to use from several
     threads.
     """
 
@@ -43,8 +44,8 @@ class Me:
     def extent(self) -> Extent:
         """The extent in the server's last answer.
 
-        While that is not known, raises what any read raises: taken for a bare one while it does not
-        answer, a Wakeful would be sent a form without the fields of our own.
+        Before the first answer, this raises the errors of a read: if a Wakeful that does not answer
+        counted as a bare server, it would be sent a form without Wakeful's own fields.
         """
         if self._extent is None or time.monotonic() - self._asked_at > ASKED_AGAIN_SECONDS:
             try:
@@ -57,19 +58,19 @@ class Me:
 
     @property
     def is_wakeful(self) -> bool:
-        """Whether its last answer was a Wakeful's. Sends no request."""
+        """Whether the last answer was that of a Wakeful. Sends no request."""
         return self._extent is not None and self._extent > Extent.BARE
 
     def ask(self) -> Extent:
-        """The extent by a request made now."""
+        """Request ``/me`` now, and return the extent."""
         answer = self.connection.read("/me")
         if answer.status == 429 or answer.status in REPEATED:
             raise_if_refused(self.connection, answer)
         data = envelope.record(answer.body, "key")
         if 200 <= answer.status < 300 and _is_wakeful(data):
             return Extent.TAG if data.get("tag") else Extent.WHOLE
-        # This is not the ``me`` of Wakeful. But while a server restarts, its proxy answers every
-        # request with 404, and then nothing is known.
+        # This is not the ``me`` of a Wakeful. But while a server restarts, its proxy may answer
+        # every request with 404, and that says nothing about the server.
         if self._extent != Extent.BARE:
             self.ask_for_records()
         if self.is_wakeful:
@@ -80,14 +81,14 @@ class Me:
 
 
 def _is_wakeful(data: Any) -> bool:
-    """Whether a ``me`` has both fields by which a Wakeful is recognized."""
+    """Whether a ``me`` has the two fields by which a Wakeful is recognized."""
     level = data.get("api_level") if isinstance(data, Mapping) else None
     is_level = isinstance(level, int) and not isinstance(level, bool) and level >= 1
     return is_level and isinstance(data.get("scope"), str)
 
 
 T = TypeVar("T")
-MAX_REQUESTS = 200  # for one page of ours
+MAX_REQUESTS = 200  # for one page of a list
 NO_SUCH_PAGE = (400, 404, 405, 406, 410, 416, 422)
 NO_WAKEFUL = N_("The server %(server)s does not offer this: it is not a Wakeful.")
 
@@ -95,11 +96,11 @@ NO_WAKEFUL = N_("The server %(server)s does not offer this: it is not a Wakeful.
 class RemotePart:
     """``store``: the store that the collection belongs to, with the other collections.
 
-    ``of`` a request: the kind and the id of the record that it is about, which a 404 then says does
-    not exist.
+    ``of``, a parameter of requests: the kind and the id of a record. A 404 means that this record
+    does not exist.
     """
 
-    in_base_api: ClassVar[bool] = False  # whether the base API has it, so a bare server too
+    in_base_api: ClassVar[bool] = False  # whether bare servers have the resource
 
     def __init__(self, store: Store, connection: RemoteConnection, me: Me) -> None:
         self.store, self.connection, self.me = store, connection, me
@@ -132,15 +133,15 @@ class RemotePart:
         answer = self.connection.write(method, path, brackets.write(fields or {}), seconds=seconds)
         self._refuse(answer, of)
         if answer.is_success and not self.me.is_wakeful and says_failure(answer.body):
-            refused = read_answer(answer)
+            refused = explanation_of(answer)
             raise Invalid(refused.by_field, refused.message or _(NOT_ACCEPTED))
         return answer
 
     def _refuse(self, answer: ServerAnswer, of: RecordId | None) -> None:
-        """Raise what an answer that is no success means.
+        """Raise the error of an answer that is no success.
 
-        Beside the base API, a 404 under a monitor may say that there is no such monitor: the
-        monitor itself tells. Another one of a Wakeful is a proxy's, while its server restarts.
+        Outside of the base API, a 404 below a monitor may mean that the monitor does not exist, or
+        that the server is bare. Otherwise the 404 comes from the proxy of a Wakeful that restarts.
         """
         if self.in_base_api or (of is not None and of[0] != "monitor"):
             raise_if_refused(self.connection, answer, of)
@@ -150,7 +151,7 @@ class RemotePart:
             raise_if_refused(self.connection, answer)
 
     def _refuse_bare(self, of: RecordId | None = None) -> None:
-        """Raise for a server that does not support this, instead of sending a request to it."""
+        """Raise for a bare server, instead of sending a request that it does not support."""
         if self.me.extent == Extent.BARE:
             self._refuse_unsupported(of, Extent.BARE)
 
@@ -172,7 +173,7 @@ class RemotePart:
         sent: brackets.Pairs,
         of: RecordId | None = None,
     ) -> Page[T]:
-        """``sent``: the parameters of the ``query`` as the server is to get them."""
+        """A page of a list. ``sent``: the parameters that the server gets for ``query``."""
         begin, size = (query.page - 1) * query.per_page, query.per_page
         window = self._window(path, sent, begin, size, size, of=of)
         more = window.total is None and window.more
@@ -188,15 +189,17 @@ class RemotePart:
         count: int,
         size: int,
         *,
-        max_pages: int = MAX_REQUESTS,
+        max_further: int = MAX_REQUESTS,
         of: RecordId | None = None,
     ) -> Window:
-        """``count`` records from ``begin`` on, if ``size`` are asked for at once."""
+        """``count`` records from ``begin`` on. ``size``: the number that ``sent`` asks for.
+        ``max_further``: the number of requests after the first page.
+        """
 
         def fetch(asked: brackets.Pairs) -> envelope.ServerPage:
             page = self._server_page(path, self._read(path, asked, of=of))
             if asked == sent and not self.me.is_wakeful and is_all(page, size):
-                items = self.arranged(page.items, dict(sent))
+                items = self.select_items(page.items, dict(sent))
                 return replace(page, items=items, total=len(items))
             return page
 
@@ -210,11 +213,11 @@ class RemotePart:
         listing = self.listings.setdefault(path.rpartition("/")[2], Listing())
         if self.me.is_wakeful:
             listing.pagings.setdefault(size, Paging(size))
-        return listing.window(fetch, peek, sent, begin, begin + count, size, max_pages)
+        return listing.window(fetch, peek, sent, begin, begin + count, size, max_further)
 
-    def arranged(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
-        """All records of a server that sends them at once, whatever is asked for: those that were
-        asked for, in that order.
+    def select_items(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
+        """Filter and sort ``items`` by the parameters ``asked``. This is for servers that ignore
+        the parameters and send all records at once.
         """
         return items
 
@@ -227,7 +230,7 @@ class RemotePart:
                 return envelope.EMPTY_PAGE
             raise self._not_understood(fault, answer) from None
 
-    def _asked(
+    def _get_content(
         self,
         path: str,
         read: Callable[[Any], T],
@@ -240,23 +243,25 @@ class RemotePart:
     def _of_monitor(
         self, id: int, name: str, read: Callable[[Any], T], query: brackets.Pairs = ()
     ) -> T:
-        return self._asked(f"/monitors/{id}/{name}", read, query, of=("monitor", id))
+        return self._get_content(f"/monitors/{id}/{name}", read, query, of=("monitor", id))
 
     def _content(self, answer: ServerAnswer, read: Callable[[Any], T]) -> T:
-        """The content of an answer of Wakeful that is no record."""
+        """The content of an answer of a Wakeful, if it is no record."""
         try:
             return envelope.content(answer.body, read)
         except MalformedData as fault:
             raise self._not_understood(fault, answer) from None
 
     def _not_understood(self, fault: MalformedData, answer: ServerAnswer) -> Unavailable:
-        """The error of a read, which changed nothing; ``after_write`` is around reads after one."""
+        """The error of an answer that is not understood. It says that nothing was changed; reads
+        after a write correct that with ``after_write``.
+        """
         if not answer.is_json and answer.status != 204:
             return self.connection.unavailable(
                 N_("The server %(server)s sent something that is not JSON."), unsent=True
             )
-        # A fault may come with a status of success.
-        if (message := read_answer(answer).message) is not None:
+        # A server may report a fault with a status of success.
+        if (message := explanation_of(answer).message) is not None:
             return self.connection.unavailable(ANSWERS, unsent=True, message=message)
         sentence = N_("The server %(server)s sent an answer that is not valid (%(part)s).")
         return self.connection.unavailable(sentence, unsent=True, part=fault)
@@ -273,7 +278,9 @@ def after_write() -> Iterator[None]:
 
 
 def parameters(query: Any, *, leave: tuple[str, ...] = ()) -> list[tuple[str, str]]:
-    """A query's parameters without the page, for which the base API has none (``listing``)."""
+    """The parameters of a query, without the page: the base API has no parameter for it
+    (``listing``). ``leave``: the fields to leave out.
+    """
     fields = {name.rstrip("_"): value for name, value in asdict(query).items() if name not in leave}
     fields.pop("page", None)
     if not fields.get("search"):

@@ -68,17 +68,17 @@ class RemoteResults(RemotePart, base.Results):
         asked = brackets.write({"slow_after": limit, "slow_alert_after": minutes})
         try:
             return self._of_monitor(monitor_id, "slow-alerts", _slow_alerts, asked)
-        except (NotFound, Unsupported):  # of a version before it
+        except (NotFound, Unsupported):  # an earlier version, which lacks the operation
             return None
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
-        if not monitor_ids:  # without ids, the server would return all
+        if not monitor_ids:  # without ids, the server would return all monitors
             return report.figures(0, 0, {}, {})
         ids = ",".join(map(str, monitor_ids))
         asked = {"from": start, "to": end, "monitors": ids} | ({"days": True} if days else {})
-        return self._asked("/report", read_report, brackets.write(asked))
+        return self._get_content("/report", read_report, brackets.write(asked))
 
     def certificates(self, monitor_id: int) -> CertificateChain:
         return self._of_monitor(monitor_id, "certificates", _certificates)
@@ -95,7 +95,7 @@ class RemoteHeartbeats(RemotePart, base.Heartbeats):
         return self._page(f"/monitors/{id}/pings", query, _ping, sent=sent, of=("monitor", id))
 
     def get(self, monitor_id: int, id: int) -> Ping:
-        return self._asked(f"/monitors/{monitor_id}/pings/{id}", _ping, of=("ping", id))
+        return self._get_content(f"/monitors/{monitor_id}/pings/{id}", _ping, of=("ping", id))
 
     def new_token(self, monitor_id: int) -> Monitor:
         path = f"/monitors/{monitor_id}/heartbeat-token"
@@ -105,13 +105,13 @@ class RemoteHeartbeats(RemotePart, base.Heartbeats):
 
 
 _ping = reader(Ping, "ping")
-read_answer = reader(CheckedNow, "the result")
+_checked_now = reader(CheckedNow, "the result")
 
 
 class RemoteChecks(RemotePart, base.Checks):
     def run(self, monitor_id: int) -> CheckedNow:
         path, of = f"/monitors/{monitor_id}/check", ("monitor", monitor_id)
-        return self._content(self._write("POST", path, of=of, seconds=CHECK_SECONDS), read_answer)
+        return self._content(self._write("POST", path, of=of, seconds=CHECK_SECONDS), _checked_now)
 
     def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
         refuse_hidden_password(self.store.monitors, fields, secrets_from)
@@ -120,7 +120,7 @@ class RemoteChecks(RemotePart, base.Checks):
         return Outcome(self._content(answer, read))
 
 
-# --- Figures: read strictly, so that no page needs guards of its own -----------------------------
+# --- Figures: read strictly, so that pages need no checks -----------------------------------------
 
 _STATES = ("up", "down", "unknown", "maintenance")  # seconds
 _TIMES = ("avg", *(f"p{percent}" for percent in PERCENTILES), "max")  # ms
@@ -147,7 +147,7 @@ def read_statistics(data: Any, range_: str | None) -> Mapping[str, Any]:
 
 
 def _response_times(value: Any) -> dict[str, int | None]:
-    """All response times or none: pages show them together."""
+    """All response times, or None for each: pages show them together."""
     times = value if isinstance(value, Mapping) else {}
     read = {name: whole(times.get(name)) for name in _TIMES}
     return read if None not in read.values() else dict.fromkeys(_TIMES)

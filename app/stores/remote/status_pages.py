@@ -1,4 +1,4 @@
-"""Status pages of another server, their posts, and who subscribed to them."""
+"""Status pages of another server, their posts, and their subscribers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.connection import ServerAnswer
 from app.stores.remote.part import RemotePart, after_write, parameters
 
-MAX_PAGES = 10  # of a hundred: more than anybody has
+MAX_PAGES = 10  # with a hundred records each: more than anybody has
 
 
 class RemoteStatusPages(RemoteCollection[StatusPage, PageQuery], base.StatusPages):
@@ -75,10 +75,10 @@ class RemotePosts(RemotePart, base.Posts):
 
     def draft(self, page_id: int, incident_id: int) -> Fields:
         path, asked = f"/status-pages/{page_id}/draft", [("incident_id", str(incident_id))]
-        return self._asked(path, _draft, asked, of=("incident", incident_id))
+        return self._get_content(path, _draft, asked, of=("incident", incident_id))
 
     def _whole(self, id: int, answer: ServerAnswer) -> Post:
-        """The post of an answer; one with another id is refused, or the next change would go to
+        """The post in an answer. A post with another id is refused: the next change would go to
         another post.
         """
         post = self._content(answer, _post)

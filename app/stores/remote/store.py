@@ -1,5 +1,5 @@
-"""A store over another server's /api/v1: any server that speaks the base API, and more if it is
-a Wakeful.
+"""A store over the /api/v1 of another server. Any server with the base API will do; a Wakeful has
+more.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _link(value: Any) -> str | None:
 
 
 class RemoteStore(Store):
-    """``connection`` says where. Safe to use from several threads."""
+    """The store of the server of ``connection``. Safe to use from several threads."""
 
     def __init__(self, connection: RemoteConnection) -> None:
         self.connection = connection
@@ -66,7 +66,7 @@ class RemoteStore(Store):
         self.results = RemoteResults(*own)
         self.checks = RemoteChecks(*own)
         self.heartbeats = RemoteHeartbeats(*own)
-        # A newer server may have events and channels that we do not know.
+        # A newer server may have events and channels that this version does not know.
         self.deliveries = RemoteDeliveries(resources.DELIVERIES, *own, event=text, channel=text)
         self.channels = RemoteChannels(*own)
         self.contacts = RemoteContacts(resources.CONTACTS, *own)
@@ -89,7 +89,7 @@ class RemoteStore(Store):
 
     @property
     def extent(self) -> Extent:  # type: ignore[override] # requested when first needed
-        """Raises until the server has answered."""
+        """The extent in the server's last answer. Raises before the first answer."""
         return self.me.extent
 
     def now(self) -> datetime:

@@ -74,7 +74,9 @@ def page(token: str) -> Answer:
 
 def _waiting_in_message(link: Acknowledgement) -> Sequence[Incident]:
     """The open, unacknowledged incidents of the link's message, if it is about several."""
-    return current_store().incidents.waiting_in(link.delivery_id) if link.delivery_id else ()
+    if link.delivery_id is None:
+        return ()
+    return current_store().incidents.unacknowledged_in(link.delivery_id)
 
 
 def _is_waiting(incident: Incident) -> bool:

@@ -307,7 +307,7 @@ def download() -> Response:
         with LONG_WAITS.taken() as free, ONE_DOWNLOAD.taken() as alone:
             if not (free and alone):
                 raise Throttled(_(BUSY), BUSY_SECONDS)
-            file = backup.opened(current_settings())
+            file = backup.open_new(current_settings())
     except WakefulError as fault:
         flash(str(fault), "error")
         return redirect(url_for(".show"))
