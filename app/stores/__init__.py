@@ -1,8 +1,8 @@
 """Stores of records, behind one interface (``base.Store``).
 
-``current_store()`` is the store behind this request: the local database, or one of the remote
-servers. ``current_access()`` manages people and API keys, and ``current_mail()`` writes to people;
-both are always local.
+``current_store()`` is the store of this request: the local database, or one of the remote servers.
+``current_access()`` manages people and API keys, and ``current_mail()`` sends mails to people; both
+are always local.
 """
 
 from __future__ import annotations
@@ -39,14 +39,12 @@ __all__ = [
 def current_store() -> Store:
     """The store that views and API handlers work on."""
     store = current_app.extensions["wakeful.store"]
-    # With several remote servers: the one that was chosen for this request.
+    # Over remote servers, the server that was chosen for this request.
     return cast(Store, getattr(store, "chosen", store))
 
 
 def store_of_key(key: ApiKey | None) -> Store:
-    """The store, limited to the rights of this API key; a key that is bound to a tag gets a part of
-    it.
-    """
+    """The store for this API key. A key that is bound to a tag gets a part of the store."""
     store = current_store()
     if key is None or key.tag is None:
         return store

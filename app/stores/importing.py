@@ -1,4 +1,6 @@
-"""Create monitors from imported candidates, in any store: a dry run, and then one at a time."""
+"""Create monitors from imported candidates in any store: first a dry run, afterwards one monitor at
+a time.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ MAX_SINGLE = 20  # monitors that are read one by one
 
 @dataclass(frozen=True, slots=True)
 class ImportRow:
-    """A row of the dry run. ``watched_by``: the stored monitor with the same check; ``repeats``:
-    the position of the earlier row with the same check.
+    """A row of the dry run. ``watched_by``: the name of the stored monitor with the same check.
+    ``repeats``: the position of the earlier row with the same check.
     """
 
     validated: ValidatedCandidate
@@ -53,8 +55,8 @@ class ImportRow:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of a dry run's rows. ``paused`` counts the new monitors that start paused,
-    ``silent`` those that would alert nobody.
+    """The counts of a dry run's rows. ``paused``: the new monitors that start paused. ``silent``:
+    the new monitors that would alert nobody.
     """
 
     new: int
@@ -73,15 +75,18 @@ def counts(rows: Sequence[ImportRow]) -> Counts:
 
 
 def notes(rows: Sequence[ImportRow]) -> Mapping[str, int]:
-    """The sentences that many rows share, and how many have them. The preview lists each once with
-    a number, and the rows have the numbers: nobody reads fifty rows with nine equal sentences.
+    """The sentences that many rows share, with the number of these rows. The preview lists each
+    sentence once with a mark, and the rows have the marks: nobody reads fifty rows with nine equal
+    sentences.
     """
     uses = Counter(sentence for row in rows for sentence in dict.fromkeys(row.validated.sentences))
     return {sentence: count for sentence, count in uses.items() if count >= SHARED_BY}
 
 
 def alert_nobody(count: int, *, contacts: bool = True) -> str:
-    """``contacts``: whether the server has contacts to choose from."""
+    """The sentence that ``count`` monitors alert nobody. ``contacts``: whether the server has
+    contacts to choose from.
+    """
     number = f"{count:,}"
     if not contacts:
         return _n(
@@ -155,15 +160,15 @@ class Importer:
 
     def _contact_name(self, name: str, channels: Sequence[Pair]) -> str:
         for number in range(1, 100):
-            free = f"{name} {number}" if number > 1 else name
-            if free in self.new_contacts:
+            candidate = f"{name} {number}" if number > 1 else name
+            if candidate in self.new_contacts:
                 continue
-            if free.casefold() not in self._names:
-                self.new_contacts[free] = channels
-                return free
-            id = self.store.contacts.id_of(free)
+            if candidate.casefold() not in self._names:
+                self.new_contacts[candidate] = channels
+                return candidate
+            id = self.store.contacts.id_of(candidate)
             if id is not None and tuple(self.store.contacts.get(id).channels) == tuple(channels):
-                return free
+                return candidate
         return name
 
     def _with_stored_contacts(self, candidate: Candidate) -> Candidate:
@@ -191,7 +196,7 @@ class Importer:
         )
 
     def dry_run(self, candidates: Sequence[Candidate]) -> list[ImportRow]:
-        """The row of each candidate. Nothing is stored."""
+        """The row of each candidate. This stores nothing."""
         validated = [self.validate(entry) for entry in candidates]
         addresses = {same_url.address(entry.url) for entry in validated if entry.fits}
         watched: dict[str, list[Monitor]] = {}
@@ -210,13 +215,13 @@ class Importer:
             return list(islice((monitor for monitor in every if monitor.id in ids), len(ids)))
         monitors: list[Monitor] = []
         for id in ids:
-            with suppress(NotFound):  # deleted since
+            with suppress(NotFound):  # it was deleted meanwhile
                 monitors.append(self.store.monitors.get(id))
         return monitors
 
     def create(self, validated: ValidatedCandidate, *, unsure: bool = False) -> Created:
-        """Store a monitor and its contacts of the file. ``unsure``: an earlier attempt got no
-        answer, so the monitor may be stored already.
+        """Store a monitor, and the contacts of the file that it needs. ``unsure``: an earlier
+        attempt got no answer, so the monitor may be stored already.
         """
         if validated.fields is None:
             return Created(False, " ".join(validated.faults))
@@ -280,7 +285,7 @@ _CHECK = {
     "assertions": (),
     "request_auth_username": "",
 }
-# A list of URLs does not have these, so they do not distinguish it from a stored monitor.
+# A list of URLs does not have these fields, so they count only if the entry has them.
 _OPTIONAL = {"accepted_statuses": DEFAULT_ACCEPTED_STATUSES, "follow_redirects": True}
 # The fields in which two entries of one file may differ.
 _OF_ENTRIES = {
@@ -289,8 +294,8 @@ _OF_ENTRIES = {
 
 
 def _identity_of(fields: Mapping[str, Any]) -> str:
-    """The token or the slug of a heartbeat, because all heartbeats have the same URL; empty for
-    other kinds, and for a file without them.
+    """The token or the slug of a heartbeat, because all heartbeats have the same URL. Empty for
+    other kinds, and for a heartbeat without either.
     """
     if not is_heartbeat(fields["url"]):
         return ""
@@ -340,6 +345,6 @@ def _is_twin(monitor: Monitor, entry: ValidatedCandidate) -> bool:
 
 
 def sentences(fault: Invalid) -> str:
-    """All sentences of a refusal; a remote server may refuse without naming a field."""
+    """All sentences of a refusal. A remote server may refuse without a field."""
     by_field = [sentence for several in fault.errors.values() for sentence in several]
     return " ".join(by_field) or str(fault)

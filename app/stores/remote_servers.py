@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
 LATE = N_("The server %(server)s did not answer in time.")
-ASKED_EVERY = 10.0  # seconds: requests to /readyz need no key, and must not cause many others
+CACHE_SECONDS = 10.0  # requests to /readyz need no key, and must not cause many others
 
 
 def faults(app: Flask) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sentences about the servers that do not answer: first the faults, if no server answers, then
-    the warnings. Needs an application context.
+    """Sentences about the servers that do not answer: the faults, and the warnings. They are faults
+    if no server answers, otherwise warnings. Needs an application context.
     """
     stores = app.extensions["wakeful.store"].stores
     answers = cached_for(
-        ASKED_EVERY, "wakeful.remote_servers", lambda: ask(app, stores, ANSWER_SECONDS)
+        CACHE_SECONDS, "wakeful.remote_servers", lambda: ask(app, stores, ANSWER_SECONDS)
     )
     silent = tuple(fault for fault in answers.values() if fault is not None)
     return (silent, ()) if len(silent) == len(answers) else ((), silent)
 
 
 def ask(app: Flask, stores: Sequence[Any], seconds: float) -> dict[str, str | None]:
-    """The fault of each server by its name, or None: each gets a request for one page of monitors,
-    with its key. Returns within ``seconds``.
+    """The fault of each server, or None, by the name of the server. Each server gets a request for
+    a page of monitors, with its key. Returns within ``seconds``.
     """
     pool = ThreadPoolExecutor(len(stores), "remote server")
     futures = {store.name: pool.submit(_fault_of, app, store) for store in stores}

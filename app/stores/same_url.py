@@ -1,4 +1,4 @@
-"""Different spellings of a URL: monitors of them make the same check."""
+"""Different spellings of a URL. Monitors with these URLs make the same check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from app.rules.url import DEFAULT_PORTS
 
 
 def address(url: str) -> str:
-    """The URL in one spelling, without fragment; as it is if it cannot be read."""
+    """The URL in one spelling, without fragment. An unreadable URL is returned unchanged."""
     try:
         return read_url(url)[1].url
     except ValueError:

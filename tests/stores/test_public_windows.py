@@ -25,7 +25,7 @@ from app.records import Post, PostState, PublicWindow
 from app.rules.calendar_entries import sequence, series, uid_of_post
 from app.stores.local import LocalStore
 from app.stores.local.cancelling import cancel_post, keeping_calendars
-from app.stores.local.public_windows import CANCELLED_NAME, MAX, OWN_NAME, windows_of
+from app.stores.local.public_windows import CANCELLED_NAME, MAX_OCCURRENCES, OWN_NAME, windows_of
 from tests.stores.contract.making import add_monitor
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -176,7 +176,7 @@ def test_each_occurrence_has_a_uid_of_its_own_that_stays(world: World) -> None:
 def test_a_window_that_recurs_all_the_time_is_cut(world: World) -> None:
     world.window(repeat="*/5 * * * *", end_at=NOW + DAY + timedelta(minutes=1))
     windows = world.windows()
-    assert len(windows) == len(set(live(windows))) == MAX
+    assert len(windows) == len(set(live(windows))) == MAX_OCCURRENCES
 
 
 def test_a_monitors_own_window_is_there_without_its_name(world: World) -> None:

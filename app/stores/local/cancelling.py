@@ -1,4 +1,5 @@
-"""Cancel entries of calendars: a calendar removes an entry only if the feed has it as cancelled.
+"""Cancel the entries of calendars: a calendar removes an entry only if the feed says that it is
+cancelled.
 
 Each function joins the caller's transaction. A cancelled entry has only its times, because the page
 must no longer show its name.
@@ -49,8 +50,8 @@ def cancel_window(session: AnySession, row: MaintenanceWindowRow, now: datetime)
 def keeping_calendars(
     session: AnySession, page_ids: Collection[int], now: datetime
 ) -> Iterator[None]:
-    """``renumbering``, and cancel the entries that the changes inside remove from the calendars of
-    these pages.
+    """``renumbering`` that also cancels the entries that the changes inside remove from the
+    calendars of these pages.
     """
     with renumbering(session, page_ids, now) as old:
         yield
@@ -65,8 +66,8 @@ def keeping_calendars(
 def renumbering(
     session: AnySession, page_ids: Collection[int], now: datetime
 ) -> Iterator[dict[int, list[PublicWindow]]]:
-    """Give an entry of these pages' calendars that changes inside a higher SEQUENCE. An entry that
-    is stored again is no longer cancelled.
+    """Give a higher SEQUENCE to the entries of these pages' calendars that the statements inside
+    change. A cancelled entry that is stored again is no longer cancelled.
     """
     old = {page.id: upcoming(session, page, now) for page in _pages(session, page_ids)}
     yield old
@@ -77,7 +78,7 @@ def renumbering(
 
 
 def pages_of_window(session: AnySession, row: MaintenanceWindowRow) -> set[int]:
-    """The pages that show one of its monitors; all, if it is for all monitors."""
+    """The pages that show a monitor of the window; all pages if it is for all monitors."""
     return pages_of(session, with_monitors(session, [row])[0])
 
 
@@ -130,7 +131,7 @@ def _renumber(
 
 
 def _differs(old: PublicWindow, new: PublicWindow | None) -> bool:
-    """Whether an entry that is still there has changed."""
+    """Whether an entry that was not removed has changed."""
     if new is None:
         return False
     return replace(new, sequence=old.sequence, updated_at=old.updated_at) != old

@@ -1,5 +1,5 @@
 """The delivery log: each message, its target, and whether it arrived. Alert channels: their tests,
-and those that fail.
+and the messages that have not arrived.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
         return until_attempted(self._read_again, ids, seconds, POLL_SECONDS)
 
     def _read_again(self, id: int) -> Delivery:
-        db.session.rollback()  # ends the read transaction, which would show the same rows for ever
+        db.session.rollback()  # ends the read transaction, which would return the same rows again
         return super().get(id)
 
     def matching(self, query: DeliveryQuery) -> Select[Any]:

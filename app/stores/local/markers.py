@@ -24,7 +24,9 @@ class Markers(LocalCollection[Marker, MarkerQuery]):
     order = _ORDER
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
-        """An empty time means now. Times have whole seconds, which the API returns unchanged."""
+        """An empty time means now. Times have whole seconds, so that the API returns the stored
+        value.
+        """
         columns = whole_seconds(fields if id else {"time": None, **fields})
         if "time" in columns and columns["time"] is None:
             columns["time"] = self.now().replace(microsecond=0)
@@ -43,8 +45,8 @@ class Markers(LocalCollection[Marker, MarkerQuery]):
             if monitor is None:
                 return Page([], query.page, query.per_page, 0)
             tags = monitor.tags
-        asked = {"first": query.from_, "last": query.to}
-        times = {name: time for name, time in asked.items() if time is not None}
+        limits = {"first": query.from_, "last": query.to}
+        times = {name: time for name, time in limits.items() if time is not None}
         statements = _statements(tags, frozenset(times), query.page, query.per_page)
         ids, total = statements.read(values=times)
         return Page(self.records(ids) if ids else [], query.page, query.per_page, total)
@@ -54,8 +56,9 @@ class Markers(LocalCollection[Marker, MarkerQuery]):
 def _statements(
     tags: str | None, times: frozenset[str], page: int, per_page: int
 ) -> PageStatements:
-    """The statements of a page of markers: of those that concern a monitor with these ``tags``, or
-    of all if it is None. ``times``: the parameters, of ``first`` and ``last``, that the query has.
+    """The statements for a page of the markers that concern a monitor with these ``tags``, or of
+    all markers without ``tags``. ``times``: the parameters among ``first`` and ``last`` that the
+    query has.
     """
     matching = select(MarkerRow.id)
     if "first" in times:

@@ -58,11 +58,11 @@ EXPIRES_AT = case(
 def statements(
     query: MonitorQuery, windows: tuple[MaintenanceWindow, ...], *, is_few: bool
 ) -> PageStatements:
-    """The statements of a list that is not ordered by state; they need the parameters ``now`` and
-    ``until``. ``is_few``: few monitors are in ``query.state``.
+    """The statements of a list that is not ordered by state. They need the parameters ``now`` and
+    ``until``. ``is_few``: whether few monitors are in ``query.state``.
     """
     chosen = matching(query)
-    # A list without states needs no states to be counted.
+    # Without a filter or an order by the state, the states are not read.
     if query.state:
         chosen = states.during(windows).in_states(chosen, query.states, is_few=is_few)
     elif query.sort_by not in SORT_COLUMNS:
@@ -73,7 +73,7 @@ def statements(
 
 
 def matching(query: MonitorQuery) -> Select[Any]:
-    """The ids of the monitors that match the filters, whatever their state."""
+    """A selection of the ids of the monitors that match all filters but the state."""
     return _filtered(
         query.search,
         query.search_by,
@@ -135,9 +135,9 @@ def tag_counts(chosen: Select[Any], query: MonitorQuery, now: datetime) -> Mappi
 
 
 def searched(query: MonitorQuery) -> MonitorQuery:
-    """``query`` with the ids of the monitors that match its search, if they are few. Otherwise each
-    of up to three statements of a page would search all monitors, and in the order of the page
-    SQLite would read their whole rows in place of the index of names or URLs.
+    """Replace the search of ``query`` by the ids of the monitors that match it, if they are few.
+    Otherwise up to three statements of a page would each search all monitors, and SQLite would
+    read whole rows in the order of the page, not the index of names or URLs.
     """
     if not query.search:
         return query

@@ -53,8 +53,8 @@ def on_page(session: DbSession, page_id: int) -> list[int]:
 
 
 def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
-    """Change what ``fields`` has of monitors, names and groups. The page is locked. Raises
-    Invalid.
+    """Change the monitors, names and groups that ``fields`` have. The caller has locked the page.
+    Raises Invalid.
     """
     if fields.keys().isdisjoint(MEMBERS):
         return
@@ -66,8 +66,8 @@ def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
 
 
 def _change(session: DbSession, page_id: int, fields: Fields) -> None:
-    # The monitors are locked first: who deletes a monitor has it locked while waiting for the
-    # page's rows, which are locked next.
+    # The monitors are locked before the rows of the page, as in a deletion of a monitor: in another
+    # order, the two would wait for each other.
     wanted = list(dict.fromkeys(fields.get("monitors") or ()))
     existing = locked_monitors(session, wanted)
     own = locked(StatusPageMonitorRow).where(StatusPageMonitorRow.status_page_id == page_id)
@@ -110,7 +110,9 @@ def _set_monitors(
     present: Mapping[int, StatusPageMonitorRow],
     monitors: Sequence[int],
 ) -> dict[int, StatusPageMonitorRow]:
-    """The page's rows, in the order of these monitors. Rows that stay keep name and group."""
+    """Set the monitors of a page. Returns its rows in the order of the monitors. A monitor that
+    stays keeps its name and its group.
+    """
     removed = present.keys() - set(monitors)
     for id in removed:
         session.delete(present[id])

@@ -35,7 +35,7 @@ from app.records import (
 from app.rules.page_state import component_state, impact_of, page_state, state_by_post, worst
 from app.stores.local.windows import active_windows, in_maintenance
 
-# Classifications by which an incident does not count.
+# An incident with one of these classifications does not count.
 EXCUSED = tuple(Classification)
 
 
@@ -64,8 +64,8 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class CountedState:
-    """``counts``: whether the page's state depends on it. Paused and never checked monitors do not
-    count.
+    """The state of a monitor on a page. ``counts``: whether the state of the page depends on it.
+    Monitors that are paused or were never checked do not count.
     """
 
     state: ComponentState
@@ -73,7 +73,7 @@ class CountedState:
 
 
 def counted_states(monitors: Select[Any], now: datetime) -> dict[int, CountedState]:
-    """The states of these monitors, a selection of ids, at ``now``."""
+    """The states of monitors at ``now``. ``monitors``: a selection of their ids."""
     statement = (
         select(*_COLUMNS, in_maintenance(now, active_windows(now)).label("in_maintenance"))
         .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
@@ -131,20 +131,18 @@ def _open_posts(ids: Collection[int]) -> defaultdict[int, list[str]]:
 def counted_states_of(
     rows: Sequence[Any], in_maintenance: Callable[[Any], bool]
 ) -> dict[int, CountedState]:
-    """The states of monitors by id, from the columns of each and of its open incident that
-    ``counted_states`` reads.
-    """
-    doubtful = [row.id for row in rows if row.verdict is not None and not _was_checked(row)]
-    good_before = _good_before(doubtful)
-    return {row.id: _counted_state(row, in_maintenance(row), row.id in good_before) for row in rows}
+    """The states of monitors by id. ``rows`` have ``_COLUMNS``."""
+    unclear = [row.id for row in rows if row.verdict is not None and not _was_checked(row)]
+    were_up = _were_up(unclear)
+    return {row.id: _counted_state(row, in_maintenance(row), row.id in were_up) for row in rows}
 
 
-def _counted_state(row: Any, in_maintenance: bool, good_before: bool) -> CountedState:
+def _counted_state(row: Any, in_maintenance: bool, was_up: bool) -> CountedState:
     incident_open = row.started_at is not None and row.classification not in EXCUSED
     slow = incident_open and row.severity == IncidentSeverity.DEGRADED
     is_behind = row.behind_since is not None
     planned = in_maintenance and row.verdict is not None
-    checked = incident_open or is_behind or planned or good_before or _was_checked(row)
+    checked = incident_open or is_behind or planned or was_up or _was_checked(row)
     state = component_state(
         paused=row.paused,
         checked=checked,
@@ -155,9 +153,9 @@ def _counted_state(row: Any, in_maintenance: bool, good_before: bool) -> Counted
     return CountedState(state, checked and not row.paused)
 
 
-def _good_before(ids: Collection[int]) -> set[int]:
-    """The monitors, of these, that were up in a check before the last one. They are new, so there
-    are few results.
+def _were_up(ids: Collection[int]) -> set[int]:
+    """The monitors among these that were up in an earlier check. They are new, so they have few
+    results.
     """
     if not ids:
         return set()
@@ -167,14 +165,14 @@ def _good_before(ids: Collection[int]) -> set[int]:
 
 
 def _has_lasted(row: Any) -> bool:
-    """Whether more than one check in a row gave the verdict: a single one changes no page."""
+    """Whether several checks in a row gave the verdict: a single check changes no page."""
     since, checked_at = row.status_since, row.checked_at
     return since is not None and checked_at is not None and checked_at > since
 
 
 def _was_checked(row: Any) -> bool:
-    """Whether the stored state alone shows that the monitor has a state to show. A new monitor has
-    none before its first good check, or two equal verdicts in a row.
+    """Whether the stored state is enough to show a state. A new monitor has no state to show before
+    its first good check, or before two equal verdicts in a row.
     """
     if row.verdict is None:
         return False

@@ -1,5 +1,5 @@
-"""Maintenance that status pages show: windows of their monitors, monitors' own windows, posts with
-times, and what was cancelled.
+"""The maintenance that status pages show: windows of their monitors, monitors' own windows, posts
+with times, and cancelled entries.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from app.rules.time import zone_of
 
 OWN_NAME = N_("Maintenance")  # of a monitor's own window, and of one without a public name
 CANCELLED_NAME = N_("Cancelled maintenance")
-MAX = 100  # occurrences of one window: a cron line may name every minute
+MAX_OCCURRENCES = 100  # of one window: a cron line may name every minute
 AHEAD = timedelta(days=PAGE_DAYS)
 PLANNED = (PostState.SCHEDULED, PostState.IN_PROGRESS)
 
@@ -48,8 +48,8 @@ PLANNED = (PostState.SCHEDULED, PostState.IN_PROGRESS)
 def windows_of(
     page_id: int, monitor_ids: Collection[int], start: datetime, end: datetime
 ) -> list[PublicWindow]:
-    """The maintenance that overlaps the time from ``start`` to ``end``, by start. ``monitor_ids``
-    are those that the page shows.
+    """The maintenance of a page between ``start`` and ``end``, in the order of the starts.
+    ``monitor_ids``: the monitors that the page shows.
     """
     page = db.session.get(StatusPageRow, page_id)
     if page is None:
@@ -61,7 +61,7 @@ def windows_of(
 
 
 def upcoming(session: AnySession, page: StatusPageRow, now: datetime) -> list[PublicWindow]:
-    """The entries of this page's calendars that are not over, without cancelled ones."""
+    """The entries of a page's calendars that have not ended, without cancelled ones."""
     shown = select(StatusPageMonitorRow.monitor_id).where(
         StatusPageMonitorRow.status_page_id == page.id
     )
@@ -124,14 +124,14 @@ def _windows(
     ).all()
     for row, window in zip(rows, with_monitors(session, rows), strict=True):
         concerned = shown.intersection(window.monitors)
-        # A page on which the window's monitors come and go has entries that change with the page.
+        # A change of the page may add monitors of the window, or remove them.
         changed = max(row.updated_at, page.updated_at)
         if window.tags:
             statement = select(MonitorRow.id, MonitorRow.updated_at)
             statement = statement.where(MonitorRow.id.in_(shown), tagged(window.tags))
             for id, at in session.execute(statement):
                 concerned.add(id)
-                changed = max(changed, at)  # it may have got the tag then
+                changed = max(changed, at)  # this change may have added the tag
         if concerned or (shown and is_for_all(window)):
             members = sorted(concerned)
             yield from _occurrences(page, row, window, members, changed, start, end)
@@ -146,10 +146,10 @@ def _occurrences(
     start: datetime,
     end: datetime,
 ) -> Iterator[PublicWindow]:
-    spans = occurrences_between(window, start, end, MAX)
-    # A page names the first two.
-    goes_on = bool(spans) and len(next_occurrences(window, 3, spans[0][0])) == 3
-    repeats = repeated(window, spans[0][0]) if goes_on else ""
+    spans = occurrences_between(window, start, end, MAX_OCCURRENCES)
+    # A page lists the first two occurrences, and says how the window repeats if there are more.
+    has_more = bool(spans) and len(next_occurrences(window, 3, spans[0][0])) == 3
+    repeats = repeated(window, spans[0][0]) if has_more else ""
     for begin, stop in spans:
         yield PublicWindow(
             uid=uid("window", row.id, row.created_at, page.id, _occurrence(window, begin)),
@@ -166,8 +166,8 @@ def _occurrences(
 
 def _occurrence(window: MaintenanceWindow, begin: datetime) -> str:
     """The part of a calendar entry's id that identifies an occurrence of its window. A window that
-    repeats by a word has at most one in a day, so that its entry moves when only the time of day
-    changes. A cron line may have many in a day.
+    repeats by a word has at most one occurrence in a day. Its id has only the date, so the entry
+    moves if the time of day changes. A cron line may have many occurrences in a day.
     """
     if window.repeat == ONCE:
         return ""

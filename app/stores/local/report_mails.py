@@ -61,5 +61,7 @@ class ReportMails(LocalCollection[ReportMail, PageQuery]):
 
 
 def _locked(session: DbSession, contact_id: int) -> ContactRow | None:
-    """The contact, locked: of two equal orders at once, the second finds the first."""
+    """The contact, locked. If the same report is stored twice at once, the second request waits and
+    finds the first.
+    """
     return session.get(ContactRow, contact_id, with_for_update=True)

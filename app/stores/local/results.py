@@ -43,7 +43,7 @@ _certificate = reader(Certificate, "certificate")
 _STATE = MonitorStateRow.__table__.c
 # Built once, and of the table, because each page of a monitor runs it.
 _LEAF = select(_STATE.ssl_fingerprint).where(_STATE.monitor_id == bindparam("id"))
-# The limit of checks that the preview of slow alerts reads: a month's in one place, one each 10 s.
+# The checks that the preview of slow alerts reads at most: a month of one check every 10 s.
 MAX_PREVIEWED = 260_000
 
 
@@ -142,7 +142,7 @@ class LocalResults(LocalPart, base.Results):
 
 
 def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
-    """The checks of a monitor with stored evidence, including those of an open incident."""
+    """The checks of a monitor with stored evidence, also the failing check of an open incident."""
     kept = db.session.get(MonitorEvidenceRow, monitor_id)
     opened = db.session.scalar(
         select(IncidentRow.evidence).where(

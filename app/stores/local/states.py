@@ -1,7 +1,8 @@
-"""The states of monitors in SQL: what state each is in, how many are in each, the list by state.
+"""The states of monitors in SQL: the state of a monitor, the number of monitors in each state, and
+the list by state.
 
-Most monitors are up. So what is asked of the others reads their ids from small indexes
-(``not_up``), instead of the state of every monitor.
+Most monitors are up. Queries for the others read their ids from small indexes (``not_up``), not the
+state of every monitor.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from app.records import (
 )
 from app.stores.local.windows import in_maintenance
 
-FEW_IN_STATE = 1000  # that are sorted for a page of a few of them
+FEW_IN_STATE = 1000  # so many monitors can be sorted for one page
 NOW: BindParameter[Any] = bindparam("now")
 _MONITOR: Any = MonitorRow.__table__
 _STATE: Any = MonitorStateRow.__table__
@@ -57,11 +58,11 @@ _IS_FAILING = (_STATE.c.verdict == constant(Verdict.DOWN)) & ~(
 
 
 def status(windows: Iterable[MaintenanceWindow]) -> ColumnElement[str]:
-    """The status of a monitor at the time ``now`` (a parameter), the first that fits
-    (decision 3); needs its state row joined. ``windows``: those that are on.
+    """The status of a monitor at the time ``now`` (a parameter): the first one that applies
+    (decision 3). The statement must join the row of its state. ``windows``: the active ones.
 
-    The verdict is the last check's: a monitor whose last check failed is ``failing`` until an
-    outage is confirmed.
+    The verdict is that of the last check: if the last check failed, the monitor is ``failing``
+    until an outage is confirmed.
     """
     return case(
         (_MONITOR.c.paused, constant(MonitorStatus.PAUSED)),
@@ -84,13 +85,15 @@ def not_up(windows: Iterable[MaintenanceWindow]) -> CompoundSelect[Any]:
 
 @lru_cache(maxsize=16)
 def during(windows: tuple[MaintenanceWindow, ...]) -> States:
-    """The states while these windows are on. Cached, because building takes longer than running."""
+    """The states while these windows are active. They are cached, because building the statements
+    takes longer than running them.
+    """
     return States(windows)
 
 
 class _Section(NamedTuple):
-    """``limit`` monitors in these states from ``offset`` on, in the list's order. ``is_few``:
-    whether few monitors are in them.
+    """``limit`` monitors in these states from ``offset`` on, in the order of the list. ``is_few``:
+    whether few monitors are in these states.
     """
 
     is_few: bool
@@ -100,8 +103,8 @@ class _Section(NamedTuple):
 
 
 class States:
-    """The states while these windows are on. ``matching``: selects the ids of the monitors that
-    filters find. ``values``: those of the parameters, with the time ``now``.
+    """The states while these windows are active. ``matching``: a selection of the ids of the
+    monitors that match filters. ``values``: the values of the parameters, with the time ``now``.
     """
 
     def __init__(self, windows: Sequence[MaintenanceWindow]) -> None:
@@ -112,12 +115,12 @@ class States:
         self._ordering = lru_cache(maxsize=16)(self._ordered)
 
     def counts(self, matching: Select[Any], values: Mapping[str, Any]) -> dict[str, int]:
-        """The number of monitors in each state that the filters find; all others are up. One
-        statement counts them all, so that no change comes in between.
+        """The number of matching monitors in each state. One statement counts the matching monitors
+        and those that are not up, so that no change comes in between; the others are up.
         """
         rows = db.session.execute(self._counting(matching), values)
         counts = dict.fromkeys(map(str, MonitorStatus), 0)
-        for name, count in rows:  # in any order, says SQL of a union
+        for name, count in rows:  # a union has no order
             counts[name if name in counts else MonitorStatus.UNKNOWN] += count
         counts[MonitorStatus.UP] -= sum(counts.values()) - counts[MonitorStatus.UP]
         return counts
@@ -134,7 +137,9 @@ class States:
     def in_states(
         self, matching: Select[Any], states: Collection[str], *, is_few: bool
     ) -> Select[Any]:
-        """The matching monitors in one of ``states``. ``is_few``: few are expected."""
+        """A selection of the matching monitors in one of ``states``. ``is_few``: whether few are
+        expected.
+        """
         matching = joined(matching).where(self._has_state(states))
         is_few = is_few and MonitorStatus.UP not in states
         return self._only_not_up(matching) if is_few else matching
@@ -147,12 +152,12 @@ class States:
         values: Mapping[str, Any],
         columns: Sequence[Any] = (),
     ) -> tuple[Sequence[Any], int]:
-        """The ids on one page of a list in the order of states, by name within a state, each with
-        these columns of the monitor and its state; and how many match in all.
+        """The rows on one page of a list in the order of states, by name within a state, with the
+        id and ``columns``; and the number of all matching monitors.
 
-        A section for each state with many monitors, which follows the index of names and stops
-        early: sorting all by state would take as long as the rest of the page. States with few
-        share a section: to find the last of them, each would read all monitors.
+        A state with many monitors has its own section, which follows the index of names and stops
+        early: to sort all monitors by state would take as long as the rest of the page. States with
+        few monitors share a section, because each section would read all monitors to find them.
         """
         states = WORST_FIRST if query.sort == Sort.DESC else WORST_FIRST[::-1]
         wanted = [state for state in states if state in query.states]
@@ -226,7 +231,9 @@ def joined(matching: Select[Any]) -> Select[Any]:
 def _groups(
     states: Sequence[str], counts: Mapping[str, int]
 ) -> Iterator[tuple[bool, Sequence[str]]]:
-    """Neighbours with few monitors together, any other state alone; and whether it has few."""
+    """The groups of states that are sections, each with whether it has few monitors. Neighbouring
+    states with few monitors are one group, any other state is a group.
+    """
     few = {state for state in states if counts.get(state, 0) <= FEW_IN_STATE}
     for _few, group in groupby(states, lambda state: state in few or state):
         neighbours = [*group]

@@ -1,6 +1,4 @@
-"""Status pages in the local database. The rules of decision 12 that need stored data stand
-here.
-"""
+"""Status pages in the local database. The rules of decision 12 that need stored data are here."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ COLUMNS = (
     "name", "description", "visibility", "domain", "show_urls", "show_response_times",
     "auto_post_after", "zone", "theme", "accent", "language", "home_url", "footer",
 )  # fmt: skip
-_TRIES = 20  # an attempt fails only when another process takes the name
+_ATTEMPTS = 20  # an attempt fails only if another process takes the slug or the domain
 
 
 class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
@@ -125,15 +123,15 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         """
         id, own_domain = (None, None) if row is None else (row.id, row.domain)
         slug, domain = merged.get("slug"), merged.get("domain")
-        # The host of this request is one too: the page would replace the dashboard there, and many
-        # installations have no PUBLIC_URL.
+        # The host of this request is the dashboard's, which the page would replace there. Many
+        # installations have no PUBLIC_URL that says so.
         here = host_of(request.host) if has_request_context() else None
         errors = {}
         if slug and _is_taken(session, StatusPageRow.slug, slug, id):
             errors["slug"] = [_(TAKEN)]
         if domain and domain in (here, *self._hosts):
             errors["domain"] = [_(OWN_HOST)]
-        # A page that has it already could never be saved again.
+        # A page that has this domain already must still be possible to save.
         elif domain and domain != own_domain and self._any_host and is_used(domain, self.now()):
             errors["domain"] = [_(USED_HOST)]
         elif domain and _is_taken(session, StatusPageRow.domain, domain, id):
@@ -167,34 +165,34 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
 
 
 def locked_page(session: DbSession, id: int) -> StatusPageRow:
-    """The page, locked until the transaction ends: who changes it, its members or its posts takes
-    turns. Raises NotFound.
+    """The page, locked until the transaction ends. Every change of the page, its members or its
+    posts takes this lock. Raises NotFound.
     """
     return lock_row(session, StatusPageRow, "status page", id, key_share=True)
 
 
 def link_of(page: StatusPageRow, base_url: str) -> str:
-    """Where the public finds a page."""
+    """The URL of a page for the public."""
     link = page_link(base_url, page.slug, page.domain)
     return f"{link}/" if page.domain else link
 
 
 def image_of(page: StatusPageRow, base_url: str, name: str) -> str | None:
-    """Where the public finds an image of a page, if it has one."""
+    """The URL of an image of a page for the public; None without the image."""
     version: str | None = getattr(page, f"{name}_version")
     link = page_link(base_url, page.slug, page.domain)
     return None if version is None else image_link(link, name, version)
 
 
 def _hashed(fields: Fields) -> str | None:
-    """The hash of a new password: made before the transaction, because it takes long."""
+    """The hash of a new password. It takes long to make, so call this before the transaction."""
     password = fields.get("password")
     return passwords.hashed(password) if password else None
 
 
 def _retrying_races(write: Callable[[], Any]) -> Any:
     """Write again if another process took the slug or the domain after the check."""
-    for _try in range(_TRIES):
+    for _attempt in range(_ATTEMPTS):
         try:
             return write()
         except IntegrityError:
@@ -208,7 +206,7 @@ def _is_taken(session: DbSession, column: Any, value: str, own_id: int | None) -
 
 
 def _free_slug(session: DbSession, id: int | None, merged: Fields) -> str:
-    """A free slug, for a page that was sent without one."""
+    """A free slug for a page without one."""
     if merged.get("visibility") == Visibility.UNLISTED:
         return slugs.random()
     slug = slugs.of_name(merged["name"])

@@ -1,4 +1,4 @@
-"""The subscribers of status pages, and how people subscribe, in the local database."""
+"""The subscribers of status pages, and their sign-ups, in the local database."""
 
 from __future__ import annotations
 
@@ -60,22 +60,23 @@ class LocalSubscribers(Rows[Subscriber, SubscriberQuery], base.Subscribers):
             ids = session.scalars(of_page).all()
             for part in pieces(ids, AT_ONCE):
                 subscribers.delete_subscribers(session, part)
-            of = AuditedObject(ObjectKind.SUBSCRIBERS, page_id, page.name)
-            audit.note(session, Action.DELETED, of, {"subscribers": (len(ids), 0)})
+            cleared = AuditedObject(ObjectKind.SUBSCRIBERS, page_id, page.name)
+            audit.note(session, Action.DELETED, cleared, {"subscribers": (len(ids), 0)})
             return len(ids)
 
 
 SIGN_UPS, SIGN_UP_SECONDS = 10, 3600  # from one client address
-QUESTIONS, DAY = 5, 24 * 3600  # to one target, whatever the page
+QUESTIONS, DAY = 5, 24 * 3600  # to one target, from all pages
 NO_TARGET = {Channel.EMAIL: N_("Enter an email address."), Channel.WEBHOOK: N_("Enter a URL.")}
 NOT_PUBLIC = N_("This address is not public. Enter a URL that the internet can reach.")
 TOO_MANY = N_("Too many sign-ups. Wait and try again.")
 
 
 class Subscribing:
-    """Subscribe to a status page, confirm it and end it. Nothing that a stranger sees or measures
-    shows whether somebody subscribed before: a new target is asked to confirm, a confirmed one is
-    reminded, and the answer is the same. ``clock`` returns the present moment in UTC.
+    """Subscribe to a status page, confirm a subscription, and end it. Nothing that a stranger can
+    see or measure shows whether somebody subscribed before: a new target gets a question, a
+    confirmed target a reminder, and the answer of the page is the same. ``clock`` returns the
+    present time in UTC.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Subscribing:
             return _page(page)
 
     def unsubscribe(self, token: str) -> StatusPage:
-        """End a subscription, also that to a page which was closed since. Raises NotFound."""
+        """End a subscription, even if the page has been closed. Raises NotFound."""
         subscription = self._subscription_of(Purpose.UNSUBSCRIBE, token)
         with writing() as session:
             row = session.get(StatusPageRow, subscription.page_id)
@@ -135,8 +136,8 @@ class Subscribing:
             raise Invalid({"target": [_(NOT_PUBLIC)]})
 
     def _is_closed(self, url: str) -> bool:
-        """Whether the URL itself says that the webhook would be refused. Names are not resolved:
-        strangers would learn what inner names there are.
+        """Whether the URL has an address that webhooks may not reach. Names are not resolved:
+        strangers would learn which inner names exist.
         """
         host = parse_url(url).ascii_host
         try:
@@ -148,12 +149,12 @@ class Subscribing:
         """Ask the target to confirm, or remind it that it is subscribed, within daily limits."""
         now, mark = self.clock(), target_digest(channel, target)
         page = session.get_one(StatusPageRow, page_id)
-        # Before the subscriber is locked, by everybody: in another order, two sign-ups at the same
-        # moment wait for each other.
+        # Every sign-up counts before it locks the subscriber: in another order, two sign-ups at the
+        # same moment would wait for each other.
         questions = self.counters.count(f"subscribe:target:{mark[:32]}", DAY)
         row = session.scalar(locked(SubscriberRow).where(*_identified(page_id, mark)))
         if row is not None:
-            row.channel, row.value = channel, target  # as before, or it could not be read
+            row.channel, row.value = channel, target  # repairs a stored target that is unreadable
         if row is not None and row.confirmed_at is not None:
             was_reminded = self.counters.count(f"subscribed:{page_id}:{mark[:32]}", DAY) > 1
             if channel == Channel.EMAIL and not was_reminded:
@@ -163,7 +164,7 @@ class Subscribing:
             return
         if row is None:
             row = _insert(session, page_id, channel, target, mark, now)
-        row.created_at = now  # it is kept as long as the newest link is valid
+        row.created_at = now  # the row is kept as long as the newest link is valid
         session.flush()
         subscribers.enqueue_answer(session, SubscriberEvent.CONFIRM, row, page, now)
 

@@ -46,7 +46,7 @@ class LocalWindows(LocalCollection[MaintenanceWindow, PageQuery]):
         return with_monitors(db.session, self.rows(ids))
 
     def columns(self, session: DbSession, id: int | None, fields: Fields) -> dict[str, Any]:
-        """The monitors are rows of another table."""
+        """The columns of the window. Its monitors are rows of another table (``finish``)."""
         columns: dict[str, Any] = {} if id else {"repeat": calendar.ONCE}
         columns |= {name: value for name, value in fields.items() if name != "monitors"}
         return columns | ({"tags": tags_text(fields["tags"] or ())} if "tags" in fields else {})
@@ -86,13 +86,13 @@ def _changed(window: MaintenanceWindow, fields: Fields) -> MaintenanceWindow:
 
 
 def active_windows(now: datetime) -> list[MaintenanceWindow]:
-    """The windows that are on at ``now``."""
+    """The windows that are active at ``now``."""
     return [window for window in windows.between(now, now) if calendar.covers(window, now)]
 
 
 def in_maintenance(now: Any, active: Iterable[MaintenanceWindow]) -> ColumnElement[bool]:
-    """SQL condition: a monitor is in maintenance at ``now`` (a time, or a parameter), by its own
-    window or one of these.
+    """SQL condition: a monitor is in maintenance at ``now`` (a time or a parameter), by its own
+    window or by one of the ``active`` ones.
     """
     own = in_own_window(now, now)
     active = list(active)
