@@ -132,9 +132,9 @@ class Counters:
             with writing() as session:
                 return add(session, name, window, number)
         with self._guard:
-            taken = list(islice(self._unused(name, window), number))
-        missing = number - len(taken)
-        return self._take_share(name, window, share, missing) if missing else taken[-1]
+            numbers = list(islice(self._unused(name, window), number))
+        missing = number - len(numbers)
+        return self._take_share(name, window, share, missing) if missing else numbers[-1]
 
     def _take_share(self, name: str, window: int, share: int, missing: int) -> int:
         """Take a new share, of at least ``missing`` numbers. Returns the last of those that were

@@ -3,7 +3,8 @@ fail2ban (docs/people.md has the events):
 
     security event=login.failed who=account:5f1e9c0d8a7b6c4d address=192.0.2.7
 
-Failed logins, logins, logouts and ended sessions also have a line in the audit log (``_ACTIONS``).
+Logins, logouts, ended sessions, and wrong passwords and codes also have a line in the audit log
+(``_ACTIONS``).
 
 A line has nothing that was typed: an unknown email address is hashed, because people also type
 passwords into that field. The hash is keyed, so that nobody who has only the log can find the

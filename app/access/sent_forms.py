@@ -54,10 +54,10 @@ class SentForms:
         refused here: its action fails with its own message.
         """
         now, window = self.clock(), CREATION_WINDOW if creates else DOUBLE_CLICK_WINDOW
-        begun = best_effort(SUBJECT, lambda: self._begin(digest, now, window))
-        if begun is None:
+        is_new = best_effort(SUBJECT, lambda: self._begin(digest, now, window))
+        if is_new is None:
             return BegunForm(digest, None)
-        return BegunForm(digest, now) if begun else None
+        return BegunForm(digest, now) if is_new else None
 
     def _begin(self, digest: str, now: datetime, window: timedelta) -> bool:
         values = {"digest": digest, "sent_at": now, "ended_at": None, "location": None}

@@ -149,13 +149,13 @@ def _send_each(
     good: nobody is called for an outage that is over.
     """
     opened = {row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED}
-    over = {id for id in opened if id in incidents and incidents[id][0].ended_at is not None}
+    ended = {id for id in opened if id in incidents and incidents[id][0].ended_at is not None}
     claims.hold_for_good(
-        session, [row.id for row in rows if row.incident_id in over], Reason.SETTLED
+        session, [row.id for row in rows if row.incident_id in ended], Reason.SETTLED
     )
     session.execute(
         updating(DeliveryRow)
-        .where(is_among(DeliveryRow.id, [row.id for row in rows if row.incident_id not in over]))
+        .where(is_among(DeliveryRow.id, [row.id for row in rows if row.incident_id not in ended]))
         .values(status=DeliveryStatus.PENDING, reason=None, next_attempt_at=now)
     )
 

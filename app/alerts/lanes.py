@@ -476,8 +476,8 @@ class Lanes:
         }
 
     def choose(self, due: Iterable[str], answered: Collection[str]) -> list[str]:
-        """The lanes that get a thread: first working lanes, then failing ones. In each group, the
-        busy lanes in ``answered``, whose message has its answer now, come last.
+        """The lanes that get a thread: working lanes before failing ones. In each group, the busy
+        lanes in ``answered``, whose message has its answer now, come last.
         """
         answered_busy = self.busy.intersection(answered)
         names = [*(name for name in due if name not in answered_busy), *answered_busy]

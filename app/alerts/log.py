@@ -76,9 +76,7 @@ def _location(facts: Any) -> str | None:
 
 
 def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int | None, list[int]]:
-    """For each of these deliveries that is a grouped message: the ids of the deliveries that it
-    covers.
-    """
+    """The ids of the deliveries that each of these deliveries covers."""
     covered: dict[int | None, list[int]] = {}
     rows = (
         select(DeliveryRow.covered_by, DeliveryRow.id)
@@ -157,19 +155,19 @@ _LOST = (
     .order_by(_DELIVERY.id.desc())
     .limit(MAX_LOST)
 )
-_STEPS = (
+_STATUS_COLUMNS = (
     _DELIVERY.id, _DELIVERY.incident_id, _DELIVERY.covered_by, _DELIVERY.status,
     _DELIVERY.reason, _DELIVERY.attempts, _DELIVERY.created_at,
 )  # fmt: skip
 _WRITTEN = (
-    select(*_STEPS)
+    select(*_STATUS_COLUMNS)
     .where(
         _DELIVERY.incident_id.in_(bindparam("ids", expanding=True)),
         _DELIVERY.event.in_([*map(constant, OPEN_EVENTS)]),
     )
     .order_by(_DELIVERY.id)
 )
-_GROUPS = select(*_STEPS).where(_DELIVERY.id.in_(bindparam("ids", expanding=True)))
+_GROUPS = select(*_STATUS_COLUMNS).where(_DELIVERY.id.in_(bindparam("ids", expanding=True)))
 
 
 def unreached(

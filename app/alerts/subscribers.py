@@ -268,12 +268,12 @@ def names_on_page(session: AnySession, page_id: int, monitor_ids: Collection[int
     """The names of these monitors on a page, in its order. Monitors that the page does not show are
     left out.
     """
-    shown = StatusPageMonitorRow
+    member = StatusPageMonitorRow
     query = (
-        select(func.coalesce(shown.name, MonitorRow.name))
-        .select_from(shown)
-        .join(MonitorRow, MonitorRow.id == shown.monitor_id)
-        .where(shown.status_page_id == page_id, shown.monitor_id.in_(monitor_ids))
-        .order_by(shown.position)
+        select(func.coalesce(member.name, MonitorRow.name))
+        .select_from(member)
+        .join(MonitorRow, MonitorRow.id == member.monitor_id)
+        .where(member.status_page_id == page_id, member.monitor_id.in_(monitor_ids))
+        .order_by(member.position)
     )
     return list(session.scalars(query))

@@ -147,9 +147,9 @@ class Mail:
 
     def send_recovery(self, to: str, path: str) -> None:
         """Mail a recovery link. Call this in the thread of ``recoveries``."""
-        sent = self._send(to, account.recovery(self._clock(), f"{self.base}{path}"))
-        if not sent.ok:
-            log.warning("A recovery link could not be mailed: %s", sent.answer)
+        mailed = self._send(to, account.recovery(self._clock(), f"{self.base}{path}"))
+        if not mailed.ok:
+            log.warning("A recovery link could not be mailed: %s", mailed.answer)
 
     def notify_of_second_factor(self, to: str, what: str) -> None:
         """Notify somebody that their second factor changed, if email can be sent. ``what``: a
@@ -159,9 +159,11 @@ class Mail:
             self.notices.put(lambda: self._send_notice(to, what))
 
     def _send_notice(self, to: str, what: str) -> None:
-        sent = self.send_second_factor(to, what)
-        if not sent.ok:
-            log.warning("A notice of a changed second factor could not be mailed: %s", sent.answer)
+        mailed = self.send_second_factor(to, what)
+        if not mailed.ok:
+            log.warning(
+                "A notice of a changed second factor could not be mailed: %s", mailed.answer
+            )
 
     def send_second_factor(self, to: str, what: str) -> MailAnswer:
         """``notify_of_second_factor`` for a command, which waits for the answer."""

@@ -18,7 +18,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     body = payload(outgoing.message)
 
     def correct(response: Response) -> dict[str, Any] | None:
-        """If the service refuses the FlockML, send the plain text alone."""
+        """If the service refuses the FlockML, send only the plain text."""
         if not is_refused(response, acceptance_of) or body.pop("flockml", None) is None:
             return None
         return body

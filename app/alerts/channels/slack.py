@@ -40,7 +40,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     body = payload(outgoing.message)
 
     def correct(response: Response) -> dict[str, Any] | None:
-        """If the service refuses the blocks, send the plain text alone."""
+        """If the service refuses the blocks, send only the plain text."""
         is_layout = response.text.strip() in _LAYOUT or is_refused(response, acceptance_of)
         return body if is_layout and body.pop("blocks", None) is not None else None
 

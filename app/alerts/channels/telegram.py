@@ -60,7 +60,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def acceptance_of(response: Response) -> Acceptance | None:
-    """A self-hosted server (TELEGRAM_API) may put the status into the body alone."""
+    """A self-hosted server (TELEGRAM_API) may have the status only in the body."""
     body = dict_of(response)
     if not is_good(response) or body.get("ok") is not False:
         return None

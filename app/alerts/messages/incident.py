@@ -364,8 +364,8 @@ def _others_down(label: str, facts: Facts, context: MessageContext) -> Iterator[
 def _named(label: str, names: Sequence[str], limit: int) -> Iterator[Detail]:
     if not names:
         return
-    shown = ", ".join(words.shorten(name, 40) for name in names[:limit])
+    text = ", ".join(words.shorten(name, 40) for name in names[:limit])
     more = len(names) - limit
     if more > 0:
-        shown = _n("%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=shown)
-    yield label, shown
+        text = _n("%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=text)
+    yield label, text

@@ -77,8 +77,8 @@ def new_token(session: DbSession, wanted: str | None) -> str:
     if wanted is None:
         return make_ping_token()
     state = HeartbeatStateRow
-    taken = select(state.monitor_id).where(state.token_hash == token_hash(wanted))
-    if session.scalar(taken) is not None:
+    holder = select(state.monitor_id).where(state.token_hash == token_hash(wanted))
+    if session.scalar(holder) is not None:
         raise Invalid({"heartbeat_token": [_(TAKEN)]})
     return wanted
 

@@ -383,7 +383,7 @@ _PAGE_MONITORS = (
         (StatusPageGroupRow.id == StatusPageMonitorRow.group_id)
         & (StatusPageGroupRow.status_page_id == StatusPageMonitorRow.status_page_id),
     )
-    # Monitors without a group come first, then the groups.
+    # Monitors without a group come before the groups.
     .order_by(
         StatusPageGroupRow.id.is_not(None), StatusPageGroupRow.position, StatusPageGroupRow.id,
         StatusPageMonitorRow.group_position, StatusPageMonitorRow.position, MonitorRow.id,

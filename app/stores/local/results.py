@@ -63,7 +63,7 @@ class LocalResults(LocalPart, base.Results):
         leaf = db.session.scalar(_LEAF, {"id": monitor_id})
         if leaf is None:
             return CertificateChain()
-        for check in _checks_kept(monitor_id):
+        for check in _stored_checks(monitor_id):
             chain = check.get("tls") or []
             # Evidence from before a renewal has a certificate that is no longer in use.
             if chain and chain[0].get("sha256") == leaf:
@@ -141,16 +141,16 @@ class LocalResults(LocalPart, base.Results):
         return rollups.report_figures(existing, to_ms(start), to_ms(end), self.now(), days=days)
 
 
-def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
+def _stored_checks(monitor_id: int) -> list[Mapping[str, Any]]:
     """The checks of a monitor with stored evidence, also the failing check of an open incident."""
-    kept = db.session.get(MonitorEvidenceRow, monitor_id)
+    row = db.session.get(MonitorEvidenceRow, monitor_id)
     opened = db.session.scalar(
         select(IncidentRow.evidence).where(
             IncidentRow.monitor_id == monitor_id, IncidentRow.ended_at.is_(None)
         )
     )
-    failing = (readable(kept.failing) or []) if kept else []
-    good = good_checks(readable(kept.last_good)) if kept else []
+    failing = (readable(row.failing) or []) if row else []
+    good = good_checks(readable(row.last_good)) if row else []
     checks = [*failing, (readable(opened) or {}).get("failing"), *good]
     return [check for check in checks if check]
 

@@ -125,11 +125,11 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
         slug, domain = merged.get("slug"), merged.get("domain")
         # The host of this request is the dashboard's, which the page would replace there. Many
         # installations have no PUBLIC_URL that says so.
-        here = host_of(request.host) if has_request_context() else None
+        request_host = host_of(request.host) if has_request_context() else None
         errors = {}
         if slug and _is_taken(session, StatusPageRow.slug, slug, id):
             errors["slug"] = [_(TAKEN)]
-        if domain and domain in (here, *self._hosts):
+        if domain and domain in (request_host, *self._hosts):
             errors["domain"] = [_(OWN_HOST)]
         # A page that has this domain already must still be possible to save.
         elif domain and domain != own_domain and self._any_host and is_used(domain, self.now()):

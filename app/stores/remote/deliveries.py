@@ -59,7 +59,7 @@ class RemoteChannels(RemotePart, base.Channels):
         return self._content(self._write("POST", path, of=("monitor", monitor_id)), delivery_ids)
 
     def not_set_up(self) -> Mapping[str, str]:
-        """Cached for some minutes, because each form reads it."""
+        """The answer is cached for a minute, because each form reads it."""
         if self.me.extent < Extent.WHOLE:
             return {}
         if time.monotonic() - self._setup_at > ASKED_AGAIN_SECONDS:

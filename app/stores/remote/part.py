@@ -269,7 +269,7 @@ class RemotePart:
 
 @contextmanager
 def after_write() -> Iterator[None]:
-    """For reads after a write: if one fails, the write may still have been stored."""
+    """Wrap reads after a write: an error of them says that the write may have been stored."""
     try:
         yield
     except Unavailable as fault:

@@ -61,13 +61,13 @@ class RemoteResults(RemotePart, base.Results):
         self, monitor_id: int, start: datetime, end: datetime
     ) -> Mapping[str, Any]:
         read = partial(read_statistics, range_=None)
-        asked = brackets.write({"from": start, "to": end})
-        return self._of_monitor(monitor_id, "statistics", read, asked)
+        query = brackets.write({"from": start, "to": end})
+        return self._of_monitor(monitor_id, "statistics", read, query)
 
     def slow_alerts(self, monitor_id: int, limit: int, minutes: int) -> SlowAlerts | None:
-        asked = brackets.write({"slow_after": limit, "slow_alert_after": minutes})
+        query = brackets.write({"slow_after": limit, "slow_alert_after": minutes})
         try:
-            return self._of_monitor(monitor_id, "slow-alerts", _slow_alerts, asked)
+            return self._of_monitor(monitor_id, "slow-alerts", _slow_alerts, query)
         except (NotFound, Unsupported):  # an earlier version, which lacks the operation
             return None
 
@@ -77,8 +77,8 @@ class RemoteResults(RemotePart, base.Results):
         if not monitor_ids:  # without ids, the server would return all monitors
             return report.figures(0, 0, {}, {})
         ids = ",".join(map(str, monitor_ids))
-        asked = {"from": start, "to": end, "monitors": ids} | ({"days": True} if days else {})
-        return self._get_content("/report", read_report, brackets.write(asked))
+        query = {"from": start, "to": end, "monitors": ids} | ({"days": True} if days else {})
+        return self._get_content("/report", read_report, brackets.write(query))
 
     def certificates(self, monitor_id: int) -> CertificateChain:
         return self._of_monitor(monitor_id, "certificates", _certificates)

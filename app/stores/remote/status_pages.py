@@ -74,8 +74,8 @@ class RemotePosts(RemotePart, base.Posts):
             return self.get(page_id, id)
 
     def draft(self, page_id: int, incident_id: int) -> Fields:
-        path, asked = f"/status-pages/{page_id}/draft", [("incident_id", str(incident_id))]
-        return self._get_content(path, _draft, asked, of=("incident", incident_id))
+        path, query = f"/status-pages/{page_id}/draft", [("incident_id", str(incident_id))]
+        return self._get_content(path, _draft, query, of=("incident", incident_id))
 
     def _whole(self, id: int, answer: ServerAnswer) -> Post:
         """The post in an answer. A post with another id is refused: the next change would go to
