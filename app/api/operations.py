@@ -371,17 +371,17 @@ def register(
     path, record, form = resource.path, resource.path + "/{id}", FORMS[resource.kind]
     update_form = update_form or form
     handlers = Handlers(resource, form, update_form, **options)
-    a = "an" if resource.singular[0] in "aeiou" else "a"
+    a_record = f"{'an' if resource.singular[0] in 'aeiou' else 'a'} {resource.singular}"
     operations: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
         "list": ("GET", path, f"List {resource.plural}", {"paged": True, "query": handlers.query}),
-        "create": ("POST", path, f"Create {a} {resource.singular}", {"status": 201, "form": form}),
-        "show": ("GET", record, f"Show {a} {resource.singular}", {}),
+        "create": ("POST", path, f"Create {a_record}", {"status": 201, "form": form}),
+        "show": ("GET", record, f"Show {a_record}", {}),
         # PUT is as partial as PATCH: both change only what is sent.
         "update": (
-            "PUT PATCH", record, f"Update {a} {resource.singular}",
+            "PUT PATCH", record, f"Update {a_record}",
             {"form": update_form, "update": True},
         ),
-        "delete": ("DELETE", record, f"Delete {a} {resource.singular}", {}),
+        "delete": ("DELETE", record, f"Delete {a_record}", {})
     }  # fmt: skip
     for verb, description in resource.about.items():
         methods, template, summary, more = operations[verb]

@@ -337,8 +337,8 @@ def sparkline(values: tuple[int | None, ...]) -> Markup:
     top, step = max(measured) * 1.1 or 1, SPARK_WIDTH / max(1, len(values) - 1)
     usable = SPARK_HEIGHT - 8
     points: list[plot.Point | None] = [
-        None if v is None else (round(i * step), round(SPARK_HEIGHT - v / top * usable))
-        for i, v in enumerate(values)
+        None if ms is None else (round(index * step), round(SPARK_HEIGHT - ms / top * usable))
+        for index, ms in enumerate(values)
     ]
     return Markup().join(map(_relative_path, plot.unbroken(points)))
 
@@ -346,7 +346,7 @@ def sparkline(values: tuple[int | None, ...]) -> Markup:
 def _relative_path(points: Sequence[plot.Point]) -> Markup:
     """A path with relative whole numbers, which is a third as long as one with absolute ones."""
     x, y = points[0]
-    moves = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
+    moves = [f"{to[0] - start[0]} {to[1] - start[1]}" for start, to in pairwise(points)]
     if not moves:  # zero length: its round cap is a point
         return Markup('<path class="lone" d="M{} {}l0 0"/>').format(x, y)
     return Markup('<path d="M{} {}l{}"/>').format(x, y, " ".join(moves))

@@ -129,16 +129,17 @@ def remove(lines: Sequence[Line], key: str) -> list[Line]:
 
 def move(lines: Sequence[Line], key: str, step: int) -> list[Line]:
     """Move a line up (-1) or down (1); a heading with its group, past another group."""
-    first = next((n for n, line in enumerate(lines) if line.monitor is None), len(lines))
-    groups = key.startswith("g") and not _moves_alone(lines, key, step)
+    headings = (index for index, line in enumerate(lines) if line.monitor is None)
+    by_group = key.startswith("g") and not _moves_alone(lines, key, step)
     # Monitors in no group stay above all groups.
-    head = list(lines[:first]) if groups else []
+    head = list(lines[: next(headings, len(lines))]) if by_group else []
     blocks: list[list[Line]] = []
     for line in lines[len(head) :]:
-        if line.monitor is None or not groups:
+        if line.monitor is None or not by_group:
             blocks.append([])
         blocks[-1].append(line)
-    index = next((n for n, block in enumerate(blocks) if block[0].key == key), None)
+    keys = [block[0].key for block in blocks]
+    index = keys.index(key) if key in keys else None
     if index is None or not 0 <= index + step < len(blocks):
         return list(lines)
     blocks[index], blocks[index + step] = blocks[index + step], blocks[index]

@@ -231,7 +231,8 @@ def _carry_out(form: StatusPageEditorForm, word: str, key: str) -> ButtonResult:
         form.lines = page_lines.move(form.lines, key, STEPS[word])
         return ButtonResult(focus=f"{word}-{key}")
     if word == "remove":
-        index = next((n for n, line in enumerate(form.lines) if line.key == key), 0)
+        keys = [line.key for line in form.lines]
+        index = keys.index(key) if key in keys else 0
         form.lines = page_lines.remove(form.lines, key)
         near = form.lines[index : index + 1] or form.lines[-1:]
         return ButtonResult(focus=f"remove-{near[0].key}" if near else "find")

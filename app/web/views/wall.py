@@ -43,7 +43,7 @@ GROUP = 20  # tiles that are values again if one of them changes
 THEMES = ("dark", "light", "auto")
 FETCHED = 20  # monitors asked for one by one, because only their incident is loaded
 # The states that need somebody: shown large, with the cause.
-LOUD = (MonitorStatus.DOWN, MonitorStatus.FAILING, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
+LARGE = (MonitorStatus.DOWN, MonitorStatus.FAILING, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
 COUNTED = {
     MonitorStatus.DOWN: N_("%(count)s down"),
     MonitorStatus.FAILING: N_("%(count)s failing, checking again"),
@@ -66,8 +66,8 @@ class Tile:
     look: looks.Look
 
     @property
-    def loud(self) -> bool:
-        return self.incident is not None or self.monitor.status in LOUD
+    def is_large(self) -> bool:
+        return self.incident is not None or self.monitor.status in LARGE
 
     @property
     def rank(self) -> int:
@@ -110,8 +110,8 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
     return fragments.page(
         "wall/show.html",
         "wall/_live.html",
-        loud=[tile for tile in tiles if tile.loud],
-        calm=_groups([tile for tile in tiles if not tile.loud]),
+        large=[tile for tile in tiles if tile.is_large],
+        small=_groups([tile for tile in tiles if not tile.is_large]),
         counters=counters,
         more=total - len(tiles),
         total=total,

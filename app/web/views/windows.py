@@ -116,7 +116,7 @@ def _sheet(windows: Iterable[MaintenanceWindow], month: months.Month) -> months.
     start, end = start - timedelta(days=7), end + timedelta(days=7)
     for window in windows:
         spans = recurrence.next_occurrences(window, MAX_A_MONTH, start)
-        within = ((max(a, start), min(b, end)) for a, b in spans if a < end)
+        within = ((max(span[0], start), min(span[1], end)) for span in spans if span[0] < end)
         sheet.put(window.id, window.name, within, zone)
     return sheet
 
