@@ -12,15 +12,7 @@ from cachetools import TTLCache
 
 from app.checks.redact import Redactor
 from app.i18n import N_, _
-from app.records import (
-    TEXT_CONDITIONS,
-    AlertCondition,
-    Cause,
-    CheckSpec,
-    Outcome,
-    Result,
-    Verdict,
-)
+from app.records import TEXT_CONDITIONS, AlertCondition, Cause, CheckSpec, Outcome, Result, Verdict
 
 UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
 RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})

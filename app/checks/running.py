@@ -21,15 +21,7 @@ from app.net.loop import Loop
 from app.net.policy import RESOLVES, Policy, Refusal
 from app.net.race import Families
 from app.net.resolver import Resolved, Resolver
-from app.records import (
-    AssertionSource,
-    Cause,
-    CheckSpec,
-    Outcome,
-    Result,
-    Timings,
-    Verdict,
-)
+from app.records import AssertionSource, Cause, CheckSpec, Outcome, Result, Timings, Verdict
 from app.rules.assertions import AnswerParts, evaluate, unevaluated
 from app.rules.url import Target
 

@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.i18n import N_, _
-from app.imports.candidates import (
-    NO_CODES,
-    Draft,
-    Reading,
-    dns_url,
-    host_and_port,
-    ping_url,
-)
+from app.imports.candidates import NO_CODES, Draft, Reading, dns_url, host_and_port, ping_url
 from app.imports.channels import Tool, Variables
 from app.imports.values import MIN_MILLISECONDS, ImportEntry, duration_text, mapping, records_in
 

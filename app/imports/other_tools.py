@@ -11,14 +11,7 @@ from typing import Any
 
 from app.i18n import N_, _
 from app.imports import channels, yaml_text
-from app.imports.candidates import (
-    Draft,
-    Notification,
-    Reading,
-    host_and_port,
-    no_kind,
-    ping_url,
-)
+from app.imports.candidates import Draft, Notification, Reading, host_and_port, no_kind, ping_url
 from app.imports.channels import Tool, Variables
 from app.imports.values import (
     ImportEntry,

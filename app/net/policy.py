@@ -15,16 +15,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
 
 from app.i18n import N_, OR, _, join_words
-from app.net.networks import (
-    LOOPBACK,
-    PRIVATE,
-    SPECIAL,
-    STICKY,
-    WORDS,
-    Special,
-    embedded,
-    special,
-)
+from app.net.networks import LOOPBACK, PRIVATE, SPECIAL, STICKY, WORDS, Special, embedded, special
 from app.rules.url import IpAddress, IpNetwork, plain_network
 
 WHERE = N_("on the Settings page, or in WAKEFUL_ALLOW_NETWORKS")
