@@ -11,8 +11,8 @@ import unicodedata
 MAX_KEY = 600
 _DIGITS = re.compile("[0-9]+")
 # Letters that Unicode does not decompose.
-_PLAIN = str.maketrans(
-    {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h"}
+LETTERS = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ħ": "h"}
 )
 
 
@@ -20,7 +20,7 @@ def natural_key(name: str) -> str:
     """A text whose order, byte by byte, is the natural order of names. Databases store it."""
     parts = unicodedata.normalize("NFKD", name)
     letters = "".join(part for part in parts if not unicodedata.combining(part))
-    return _DIGITS.sub(_number, letters.casefold().translate(_PLAIN))[:MAX_KEY]
+    return _DIGITS.sub(_number, letters.casefold().translate(LETTERS))[:MAX_KEY]
 
 
 def _number(match: re.Match[str]) -> str:

@@ -21,6 +21,7 @@ from app.records import (
     MAX_TOKEN,
     MIN_TOKEN,
 )
+from app.rules.natural import LETTERS
 
 SLUG = N_(
     "Use lower-case letters a to z, digits and single hyphens between them, such as our-shop; at "
@@ -30,10 +31,6 @@ HEARTBEAT_SLUG = N_("Use lower-case letters a to z, digits, - and _; at most 100
 NAMELESS = "status"
 _RANDOM_BYTES = 10  # 80 bits
 _ALLOWED = frozenset(ascii_lowercase + digits)
-# Letters that Unicode does not decompose.
-_LETTERS = str.maketrans(
-    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th"}
-)
 
 
 def is_slug(value: str) -> bool:
@@ -51,7 +48,7 @@ def check(value: str) -> str:
 def of_name(name: str) -> str:
     """A slug like the name; ``status`` if nothing of it is left."""
     # Normalizing a long run of combining marks takes quadratic time.
-    short = name[:MAX_NAME].lower().translate(_LETTERS)
+    short = name[:MAX_NAME].lower().translate(LETTERS)
     plain = unicodedata.normalize("NFKD", short).lower()
     spaced = "".join(c if c in _ALLOWED else " " for c in plain if unicodedata.category(c) != "Mn")
     return _cut("-".join(spaced.split()), MAX_SLUG) or NAMELESS

@@ -11,6 +11,7 @@ NAMES = [
     ("Our Shop", "our-shop"),
     ("  Größe & Straße  ", "grosse-strasse"),
     ("Ærøskøbing Łódź", "aeroskobing-lodz"),
+    ("Ħal Għargħur", "hal-gharghur"),
     ("a--b__c..d", "a-b-c-d"),
     ("Crème brûlée №5", "creme-brulee-no5"),
     ("日本", "status"),
