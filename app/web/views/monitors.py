@@ -46,7 +46,7 @@ from app.web.many_forms import CONTACT_ACTIONS, PARENT_ACTIONS, PLACE_ACTIONS, B
 from app.web.shown import (
     calling,
     checked,
-    form_sums,
+    form_summaries,
     monitor_rows,
     planned,
     statistics,
@@ -290,9 +290,11 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         if DEPENDS_ON in form:
             form.depends_on.choices = choices.parents(form, self.record, search)
         return {
-            "sums": form_sums,
+            "summaries": form_summaries,
             # Only if somebody asks: it reads the checks of a month.
-            "slow_alerts": form_sums.slow_alerts(form, self.id) if PREVIEW in request.form else "",
+            "slow_alerts": form_summaries.slow_alerts(form, self.id)
+            if PREVIEW in request.form
+            else "",
             "search": search,
             "lacking": choices.channels_not_set_up(form),
             "tried": {},

@@ -1,6 +1,6 @@
 // Show the values of folded fields in their summaries while people type, as the server does when the
-// page is loaded (app/web/shown/form_sums.py).
-const sums = document.querySelectorAll("[data-parts]");
+// page is loaded (app/web/shown/form_summaries.py).
+const summaries = document.querySelectorAll("[data-parts]");
 
 function valueOf(form, name) {
   const rows = form.querySelector(`[data-pairs="${name}"]`);
@@ -29,10 +29,10 @@ function partOf(form, { field, text, many, none }) {
 }
 
 function show() {
-  for (const sum of sums) {
-    const form = sum.closest("form");
-    const parts = JSON.parse(sum.dataset.parts).map((part) => partOf(form, part)).filter(Boolean);
-    sum.textContent = parts.join(", ") || sum.dataset.empty;
+  for (const summary of summaries) {
+    const form = summary.closest("form");
+    const parts = JSON.parse(summary.dataset.parts).map((part) => partOf(form, part)).filter(Boolean);
+    summary.textContent = parts.join(", ") || summary.dataset.empty;
   }
 }
 

@@ -1,6 +1,7 @@
 """Summaries of the folded sections of the monitor form, and of the alerts for slowness.
 
-The script ``fold-sums.js`` updates the summaries while people type; ``as_data`` gives it the parts.
+The script ``fold-summaries.js`` updates the summaries while people type; ``as_data`` gives it the
+parts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from app.web.shown import times
 
 
 @dataclass(frozen=True, slots=True)
-class SumPart:
+class SummaryPart:
     """The text for one field. ``{}`` in ``text`` is its value. ``counted``: the text for a number,
     or for the number of rows in a list. ``none``: the text for an empty field, or for a box that is
     not checked.
@@ -38,60 +39,60 @@ class SumPart:
 
 
 WHEN = (
-    SumPart("alert_condition"),
-    SumPart("alert_text_lookup", "“{}”"),
-    SumPart("timeout", N_("within {} s")),
-    SumPart("slow_after", N_("slow after {} ms")),
-    SumPart("slow_alert_after", N_("alert when slow for {} min")),
-    SumPart(
+    SummaryPart("alert_condition"),
+    SummaryPart("alert_text_lookup", "“{}”"),
+    SummaryPart("timeout", N_("within {} s")),
+    SummaryPart("slow_after", N_("slow after {} ms")),
+    SummaryPart("slow_alert_after", N_("alert when slow for {} min")),
+    SummaryPart(
         "confirmations", "", lambda num: _n("{} recheck", "{} rechecks", num), N_("no rechecks")
     ),
-    SumPart("assertions", counted=lambda num: _n("{} assertion", "{} assertions", num)),
+    SummaryPart("assertions", counted=lambda num: _n("{} assertion", "{} assertions", num)),
 )
 DUE = (
-    SumPart("period", N_("every {} s")),
-    SumPart("schedule"),
-    SumPart("zone"),
-    SumPart("grace", N_("grace {} s")),
-    SumPart("max_run", N_("runs up to {} s")),
-    SumPart("slug"),
+    SummaryPart("period", N_("every {} s")),
+    SummaryPart("schedule"),
+    SummaryPart("zone"),
+    SummaryPart("grace", N_("grace {} s")),
+    SummaryPart("max_run", N_("runs up to {} s")),
+    SummaryPart("slug"),
 )
 WHOM = (
-    SumPart("contacts"),
-    SumPart("alerts", counted=lambda num: _n("{} channel", "{} channels", num)),
-    SumPart("remind_after", N_("reminder every {} minutes")),
-    SumPart("quiet_start", N_("quiet from {}")),
-    SumPart("quiet_end", N_("until {}")),
+    SummaryPart("contacts"),
+    SummaryPart("alerts", counted=lambda num: _n("{} channel", "{} channels", num)),
+    SummaryPart("remind_after", N_("reminder every {} minutes")),
+    SummaryPart("quiet_start", N_("quiet from {}")),
+    SummaryPart("quiet_end", N_("until {}")),
 )
 REQUEST = (
-    SumPart("request_method"),
-    SumPart("accepted_statuses", N_("expects {}")),
-    SumPart("follow_redirects", "", none=N_("no redirects")),
-    SumPart("cache_buster", N_("bypasses caches")),
-    SumPart("request_headers", counted=lambda num: _n("{} header", "{} headers", num)),
-    SumPart("request_auth_username", N_("as {}")),
-    SumPart("request_body", N_("with a body")),
+    SummaryPart("request_method"),
+    SummaryPart("accepted_statuses", N_("expects {}")),
+    SummaryPart("follow_redirects", "", none=N_("no redirects")),
+    SummaryPart("cache_buster", N_("bypasses caches")),
+    SummaryPart("request_headers", counted=lambda num: _n("{} header", "{} headers", num)),
+    SummaryPart("request_auth_username", N_("as {}")),
+    SummaryPart("request_body", N_("with a body")),
 )
 EXPIRY = (
-    SumPart("ssl_alert_days", N_("Certificate: {}")),
-    SumPart("domain_alert_days", N_("Domain: {}")),
-    SumPart("verify_tls", "", none=N_("certificate not verified")),
-    SumPart("starttls"),
+    SummaryPart("ssl_alert_days", N_("Certificate: {}")),
+    SummaryPart("domain_alert_days", N_("Domain: {}")),
+    SummaryPart("verify_tls", "", none=N_("certificate not verified")),
+    SummaryPart("starttls"),
 )
-THROUGH = (SumPart("depends_on", counted=lambda num: _n("{} monitor", "{} monitors", num)),)
+THROUGH = (SummaryPart("depends_on", counted=lambda num: _n("{} monitor", "{} monitors", num)),)
 MAINTENANCE = (
-    SumPart("maintenance_start_at", N_("From {}")),
-    SumPart("maintenance_end_at", N_("until {}")),
+    SummaryPart("maintenance_start_at", N_("From {}")),
+    SummaryPart("maintenance_end_at", N_("until {}")),
 )
 
 
-def words(form: BrowserMonitorForm, parts: Sequence[SumPart], empty: str = "") -> str:
+def words(form: BrowserMonitorForm, parts: Sequence[SummaryPart], empty: str = "") -> str:
     """The texts for these fields; ``empty`` if there are none."""
     texts = (_words(form, part) for part in parts if part.field in form and _has(form, part.field))
     return ", ".join(filter(None, texts)) or empty
 
 
-def as_data(parts: Sequence[SumPart]) -> list[dict[str, str]]:
+def as_data(parts: Sequence[SummaryPart]) -> list[dict[str, str]]:
     return [
         {
             "field": part.field,
@@ -113,7 +114,7 @@ def _has(form: BrowserMonitorForm, name: str) -> bool:
     return name not in FIELDS or name in kind.fields
 
 
-def _words(form: BrowserMonitorForm, part: SumPart) -> str:
+def _words(form: BrowserMonitorForm, part: SummaryPart) -> str:
     field: Any = form[part.field]
     if field.unclear and not field.sent:
         return ""
