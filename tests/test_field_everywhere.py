@@ -238,7 +238,7 @@ def test_a_field_of_the_form_is_interface_mds_or_among_our_own(name):
 def test_every_field_of_the_form_has_a_place_on_the_page(app):
     with app.app_context():
         journal.place_id("oslo")  # where there is one place, there is no choice
-    editor = Visitor(app).log_in(make_person(app, "editor").email)
+    editor = Visitor(app).let_in(make_person(app, "editor"))
     form, _ = editor.open("/monitors/new").form_with("Save")
     shown = {name.partition("[")[0] for name in form.names()}
     assert set(IN_FORM) - shown == {"check_every"}, "it is one choice with the interval"

@@ -150,7 +150,7 @@ def test_doctor_names_a_canary_that_refuses(core, settings, canary):
 
 def test_the_settings_page_names_a_canary_that_has_never_accepted(app, settings, canary):
     settings = app.extensions["wakeful.settings"] = naming(settings, canary)
-    admin = Visitor(app).log_in(make_person(app, Role.ADMIN).email)
+    admin = Visitor(app).let_in(make_person(app, Role.ADMIN))
     admin.open("/settings")
     assert f"127.0.0.1:{canary.port}" in admin.text
     assert "has never accepted" not in admin.text

@@ -57,7 +57,7 @@ def ready(app):
 
 def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
     make_monitor(app, state={"verdict": Verdict.UP})
-    visitor = Visitor(app).log_in(make_person(app).email).open("/")
+    visitor = Visitor(app).let_in(make_person(app)).open("/")
     assert "Everything is up" in visitor.text
     # Its checker and worker cannot write either: their signs grow old, and they are not blamed.
     heartbeat(app, "checker:here:1", now() - timedelta(minutes=5))

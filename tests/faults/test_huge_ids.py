@@ -15,7 +15,7 @@ pytestmark = pytest.mark.settings(rate_limit=0)
 
 @pytest.fixture
 def admin(app: Flask) -> Visitor:
-    return Visitor(app).log_in(make_person(app, "admin").email).open("/")
+    return Visitor(app).let_in(make_person(app, "admin")).open("/")
 
 
 @pytest.mark.parametrize("number", [2**63, "9" * 5000], ids=["one too large", "5000 digits"])

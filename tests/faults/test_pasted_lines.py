@@ -9,7 +9,7 @@ from tests.web.visitor import Visitor
 
 
 def test_what_is_no_list_of_monitors_is_refused_in_one_sentence(app: Flask) -> None:
-    editor = Visitor(app).log_in(make_person(app, "editor").email)
+    editor = Visitor(app).let_in(make_person(app, "editor"))
     page = editor.open("/monitors/import").press("Preview", urls="no URL\n" * 5_000, interval="60")
     assert page.status == 422
     assert "most of its lines have no URL" in page.text
@@ -17,7 +17,7 @@ def test_what_is_no_list_of_monitors_is_refused_in_one_sentence(app: Flask) -> N
 
 
 def test_only_the_first_of_very_many_invalid_lines_are_listed(app: Flask) -> None:
-    editor = Visitor(app).log_in(make_person(app, "editor").email)
+    editor = Visitor(app).let_in(make_person(app, "editor"))
     lines = "no URL,http://\n" * 5_000
     page = editor.open("/monitors/import").press("Preview", urls=lines, interval="60")
     assert page.status == 200

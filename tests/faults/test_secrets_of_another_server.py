@@ -40,7 +40,7 @@ def monitor(app):
 
 @pytest.fixture
 def editor(app):
-    return Visitor(app).log_in(make_person(app, "editor").email)
+    return Visitor(app).let_in(make_person(app, "editor"))
 
 
 def secrets(app, id):

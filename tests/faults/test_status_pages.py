@@ -217,7 +217,7 @@ def test_a_damaged_value_stops_no_status_page_and_doctor_names_it(
         for path in ANSWERS:
             assert client.get(f"/status/{slug}{path}").status_code == 200, path
     api = Api(app.test_client(), make_key(app))
-    visitor = Visitor(app).log_in(make_person(app, "editor").email)
+    visitor = Visitor(app).let_in(make_person(app, "editor"))
     for page in pages:
         assert api.get(f"/status-pages/{page}/posts")["data"]
         assert api.data("PATCH", f"/status-pages/{page}", json={"name": "New"})["name"] == "New"

@@ -140,7 +140,7 @@ def test_the_log_of_deliveries_shows_it(box, sink, column):
     retried = api("POST", f"/deliveries/{id}/retry")
     assert retried.status_code == 409
     assert "cannot be read" in retried.json["message"]
-    visitor = Visitor(box.app).log_in(make_person(box.app).email)
+    visitor = Visitor(box.app).let_in(make_person(box.app))
     for path in ("/deliveries", f"/deliveries/{id}", "/", "/monitors"):
         assert visitor.open(path).status == 200, path
         if path.startswith("/deliveries"):
@@ -153,7 +153,7 @@ def test_home_names_the_message_that_was_lost_and_blames_no_channel(box, sink):
     incident = box.open(shop)
     corrupt(box.app, DeliveryRow.value, box.rows()[0].id)
     box.turn(3)
-    visitor = Visitor(box.app).log_in(make_person(box.app).email)
+    visitor = Visitor(box.app).let_in(make_person(box.app))
     home = visitor.open("/").text
     assert "A message was never sent. The people it was meant for do not know." in home
     assert re.search(rf"Shop ?\(incident {incident.id}\), to Webhook", home)
@@ -189,7 +189,7 @@ def test_a_monitor_whose_alerts_cannot_be_read_hides_no_broken_channel(box, sink
     box.turn(3)
     corrupt(box.app, DeliveryRow.value, box.rows()[0].id)
     corrupt(box.app, MonitorRow.alerts, shop.id)
-    visitor = Visitor(box.app).log_in(make_person(box.app).email)
+    visitor = Visitor(box.app).let_in(make_person(box.app))
     assert "An alert channel does not work" in visitor.open("/").text
 
 
@@ -210,7 +210,7 @@ def test_a_webhook_secret_that_cannot_be_read_stops_webhooks_alone(box, sink):
     assert [row.status for row in waiting] == ["pending", "delivered"]
     assert "Change the secret on the Settings page" in waiting[0].attempts[0]["answer"]
 
-    visitor = Visitor(box.app).log_in(make_person(box.app).email)
+    visitor = Visitor(box.app).let_in(make_person(box.app))
     assert "The stored secret cannot be read." in visitor.open("/settings").text
     assert "Show secret" not in visitor.text
     id = waiting[0].id
@@ -232,7 +232,7 @@ def test_a_webhook_secret_that_cannot_be_read_stops_webhooks_alone(box, sink):
 def test_networks_that_cannot_be_read_close_what_they_opened_and_are_set_again(box, sink):
     box.configure(allow_networks=None)
     box.app.extensions["wakeful.settings"] = box.settings
-    visitor = Visitor(box.app).log_in(make_person(box.app).email)
+    visitor = Visitor(box.app).let_in(make_person(box.app))
     visitor.open("/settings").press("Save", allow_networks="loopback")
     corrupt(box.app, SettingRow.value, "allow_networks")
     shop = box.monitor(hook(sink))

@@ -47,7 +47,7 @@ def named(param):
 
 @pytest.fixture
 def visitor(app):
-    return Visitor(app).log_in(make_person(app, "editor").email)
+    return Visitor(app).let_in(make_person(app, "editor"))
 
 
 def open_incident(app, monitor):

@@ -59,7 +59,7 @@ def test_every_page_is_shown_with_the_least_rights(app, ada, field, value):
 @pytest.mark.parametrize("role", ["viewer", "admin"])
 def test_an_admin_gives_the_role_anew_also_the_one_it_was_read_as(app, ada, role):
     damage(app, ada, "role", "'owner'")
-    admin = Visitor(app).log_in(make_person(app).email)
+    admin = Visitor(app).let_in(make_person(app))
     assert admin.open("/people").status == 200
     admin.open(f"/people/{ada.id}").press("Save", role=role)
     assert f"{ADA} saved." in admin.text

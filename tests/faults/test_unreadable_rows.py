@@ -55,7 +55,7 @@ def faults(app):
 
 
 def pages(app, *paths):
-    visitor = Visitor(app).log_in(make_person(app, "editor").email)
+    visitor = Visitor(app).let_in(make_person(app, "editor"))
     return {path: visitor.open(path).status for path in paths}
 
 
@@ -155,7 +155,7 @@ def test_a_monitor_is_not_checked_by_a_word_that_nobody_chose(
     assert not [finding for finding in faults(app) if finding.startswith(f"The {words} of ")]
 
     damage(app, "monitors", id, f"{field} = '{value}'")
-    visitor = Visitor(app).log_in(make_person(app, "editor").email)
+    visitor = Visitor(app).let_in(make_person(app, "editor"))
     visitor.open(f"/monitors/{id}/edit")
     assert f"The stored {words} cannot be read." in visitor.text
     assert "Delete the unreadable" not in visitor.text
@@ -202,7 +202,7 @@ def test_a_damaged_window_does_not_apply_and_says_so(app, api, field, value):
     assert listed["unreadable"] == [field]
     for path in ("/monitors", "/overview", f"/monitors/{shop.id}/statistics"):
         assert api.get(path), path
-    visitor = Visitor(app).log_in(make_person(app, "editor").email)
+    visitor = Visitor(app).let_in(make_person(app, "editor"))
     for path in ("/maintenance", f"/maintenance/{id}"):
         assert "cannot be read" in visitor.open(path).text, path
     assert visitor.open(f"/maintenance/{id}/edit").status == 200
@@ -279,7 +279,7 @@ def test_doctor_readyz_and_every_answer_report_a_damaged_file(app, api):
     answer = api("GET", f"/monitors/{shop.id}/results")
     assert (answer.status_code, answer.json["message"]) == (503, damaged)
     assert "Retry-After" not in answer.headers, "it does not pass by itself"
-    visitor = Visitor(app).log_in(make_person(app).email)
+    visitor = Visitor(app).let_in(make_person(app))
     assert damaged in visitor.open(f"/monitors/{shop.id}").text
     ready = app.test_client().get("/readyz")
     assert (ready.status_code, ready.json["faults"]) == (503, [damaged])

@@ -353,6 +353,6 @@ def test_a_set_up_link_and_the_time_of_a_notice_may_be_unreadable(app):
         assert access.setup.is_token(again)
         assert access.setup.token() == again
         access.settings.set(Notice.NETWORK_DOWN, "2026-11-21T08:00:00Z")
-    visitor = Visitor(app).log_in(make_person(app).email)
+    visitor = Visitor(app).let_in(make_person(app))
     corrupt(app, SettingRow.value, str(Notice.NETWORK_DOWN))
     assert "Wakeful's own network does not work." in visitor.open("/").text

@@ -66,7 +66,7 @@ def test_only_networks_of_ones_own_are_offered(address, network):
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/", "dns://127.0.0.1:9/shop.test"])
 def test_an_admin_allows_the_network_in_the_form_and_what_was_typed_stays(app, url):
     clock = clock_of(app)
-    admin = Visitor(app).log_in(make_person(app, "admin").email)
+    admin = Visitor(app).let_in(make_person(app, "admin"))
     clock.now += RECENT
     admin.open("/monitors/new").press("Check now", url=url, name="Shop", notes="Ask Ben")
     admin.shows(REFUSED)
@@ -84,7 +84,7 @@ def test_an_admin_allows_the_network_in_the_form_and_what_was_typed_stays(app, u
 @closed
 def test_what_is_confirmed_is_what_was_shown_also_where_a_part_was_allowed(app):
     clock = clock_of(app)
-    admin = Visitor(app).log_in(make_person(app, "admin").email)
+    admin = Visitor(app).let_in(make_person(app, "admin"))
     with app.app_context():
         access_of(app).settings.set(ALLOW_NETWORKS, "127.0.0.0/30")
     clock.now += RECENT

@@ -299,7 +299,7 @@ def test_a_preview_is_taken_only_unchanged_and_from_the_person_who_saw_it(app, e
         editor.open(START).press("Preview", urls="a.example.com").form_with("Create 1 monitor")
     )
     kept = dict(form.values)
-    other = Visitor(app).log_in(make_person(app, "editor", "other@wakeful.test").email)
+    other = Visitor(app).let_in(make_person(app, "editor", "other@wakeful.test"))
     other.open("/")
     for visitor, sealed in (
         (other, kept["sealed"]),

@@ -26,7 +26,7 @@ def outage(app):
 
 def test_pages_show_who_is_behind_an_outage_and_what_is_down(app, outage):
     router, (child, _other) = outage
-    viewer = Visitor(app).log_in(make_person(app, "viewer").email)
+    viewer = Visitor(app).let_in(make_person(app, "viewer"))
     home = viewer.open("/").page.text
     assert home.count("down-card ") == 1, "one card"
     assert "2 monitors behind it" in home
@@ -46,7 +46,7 @@ def test_the_page_of_a_parent_lists_the_first_that_are_reached_through_it(app):
         for id in children:
             dependencies.replace_parents(session, id, [router])
         dependencies.replace_parents(session, behind_child, [children[0]])
-    viewer = Visitor(app).log_in(make_person(app, "viewer").email)
+    viewer = Visitor(app).let_in(make_person(app, "viewer"))
     page = viewer.open(f"/monitors/{router}").page.text
     assert f'<a href="/monitors/{children[0]}">Child 00</a>' in page
     assert "Child 19" in page
@@ -58,7 +58,7 @@ def test_the_page_of_a_parent_lists_the_first_that_are_reached_through_it(app):
 
 def test_the_wall_says_who_is_unreachable_also_where_the_parent_is_not_on_it(app, outage):
     _router, children = outage
-    editor = Visitor(app).log_in(make_person(app, "editor").email)
+    editor = Visitor(app).let_in(make_person(app, "editor"))
     wall = editor.open("/wall").shows("1 down").page.text
     assert wall.count('tone-unknown">Unreachable</span>') == 2
     apply(editor, children, "tag", tag="shop")
@@ -68,18 +68,18 @@ def test_the_wall_says_who_is_unreachable_also_where_the_parent_is_not_on_it(app
 def test_home_does_not_say_that_all_is_up_before_those_behind_a_good_parent_are_checked(app):
     router = make_monitor(app, name="Router", state={"verdict": "up"}).id
     make_monitor(app, name="Child", state={"verdict": "down", "behind_id": router})
-    viewer = Visitor(app).log_in(make_person(app, "viewer").email)
+    viewer = Visitor(app).let_in(make_person(app, "viewer"))
     viewer.open("/").shows("No confirmed outage").hides("Everything is up")
 
 
 def test_a_report_names_unreachable_time_as_not_counted(app, outage):
-    viewer = Visitor(app).log_in(make_person(app, "viewer").email)
+    viewer = Visitor(app).let_in(make_person(app, "viewer"))
     viewer.open("/reports").shows("unreachable behind another one that was down")
 
 
 def test_many_monitors_are_set_behind_another_at_once(app, outage):
     router, children = outage
-    editor = Visitor(app).log_in(make_person(app, "editor").email)
+    editor = Visitor(app).let_in(make_person(app, "editor"))
     switch = make_monitor(app, name="Switch").id
 
     def depends_on(action):
@@ -93,7 +93,7 @@ def test_many_monitors_are_set_behind_another_at_once(app, outage):
 
 def test_the_form_suggests_what_a_monitor_is_reached_through(app, outage):
     router, (child, _other) = outage
-    editor = Visitor(app).log_in(make_person(app, "editor").email)
+    editor = Visitor(app).let_in(make_person(app, "editor"))
     make_monitor(app, name="Gateway", url="ping://gateway.test")
     page = editor.open(f"/monitors/{child}/edit").page.text
     assert 'value="1" checked><label for="depends_on-0">Router' in page
