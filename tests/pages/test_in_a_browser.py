@@ -178,7 +178,7 @@ def test_in_print_and_in_high_contrast_bars_and_states_are_seen_and_all_pages_ar
             for name in ("example", "example/subscribe", "example/widget", "locked"):
                 if "media" not in look:
                     page.goto(f"{site}/status/{name}")
-                    for theme in ("dark", "light"):
+                    for theme in ("dark", "light") if name == "example" else ("dark",):
                         page.emulate_media(color_scheme=theme, **look)
                         assert violations(page) == [], (look, name, theme)
 

@@ -495,12 +495,10 @@ def test_hours_whose_results_were_deleted_by_age_keep_their_sums(
 @pytest.mark.both_databases
 def test_many_monitors_are_summed_a_bounded_number_at_a_time(core: Flask) -> None:
     here = now()
-    monitors = [make_monitor(core) for _ in range(60)]
+    monitors = [make_monitor(core) for _ in range(12)]
     for monitor in monitors:
         add_results(monitor.id, here - timedelta(hours=3), here - timedelta(hours=2))
-    assert rollups.roll(here, limit=40) == 40
-    assert rollups.roll(here, limit=40) == 20
-    assert rollups.roll(here, limit=40) == 0
+    assert [rollups.roll(here, limit=8) for _ in range(3)] == [8, 4, 0]
     assert {row.checks for m in monitors for row in rows_of(m.id, DAY_MS).values()} <= set(
         range(1, 61)
     )

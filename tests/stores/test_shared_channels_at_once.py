@@ -35,7 +35,7 @@ def test_of_concurrent_requests_one_creates_the_contact(at_once: AtOnce, store: 
 def test_who_changes_a_monitor_meanwhile_waits_and_neither_change_is_lost(
     at_once: AtOnce, store: LocalStore
 ) -> None:
-    for _ in range(5):
+    for _ in range(2):
         store.contacts.create({"name": "Ops", "channels": (MAIL,)})
         ids = [add_monitor(store, alerts=(HOOK,)).id for _ in range(6)]
         [shared] = store.contacts.shared(ids[0])
