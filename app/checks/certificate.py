@@ -79,7 +79,7 @@ def read_certificate(pem: str) -> ServerCertificate | None:
         return None
 
 
-def facts(pem: str) -> dict[str, Any]:
+def describe(pem: str) -> dict[str, Any]:
     """A certificate as evidence."""
     certificate = read_certificate(pem)
     if certificate is None:

@@ -19,7 +19,7 @@ from pkgutil import resolve_name
 import certifi
 
 from app.checks.certificate import TrustStore
-from app.checks.curl.curls import Curls
+from app.checks.curl.transfers import Transfers
 from app.checks.kinds import KINDS, read_url
 from app.checks.outcome import check_error
 from app.checks.running import CheckTools, OnDone, RunningChecks
@@ -65,7 +65,7 @@ class Prober:
             resolver=self._resolver,
             families=self._families,
             location=location,
-            curls=Curls(self._loop, self._bundle.path, user_agent),
+            transfers=Transfers(self._loop, self._bundle.path, user_agent),
             trust=TrustStore(self._bundle.path),
         )
         self._checks = {
@@ -134,7 +134,7 @@ class Prober:
             self._thread.join()
             for checks in self._checks.values():
                 checks.close()
-            self._tools.curls.close()
+            self._tools.transfers.close()
             self._resolver.close()
             self._families.close()
             self._loop.settle(_SETTLE_SECONDS)

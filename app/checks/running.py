@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from app.checks.certificate import TrustStore
-from app.checks.curl.curls import Curls
+from app.checks.curl.transfers import Transfers
 from app.checks.outcome import Failure, GoodEvidence, check_error, verdict_of
 from app.checks.redact import Redactor
 from app.codec.evidence import fitted
@@ -37,7 +37,7 @@ class CheckTools:
     resolver: Resolver
     families: Families
     location: str
-    curls: Curls
+    transfers: Transfers
     trust: TrustStore
 
 

@@ -33,7 +33,7 @@ class HttpCheck(RunningCheck):
         self._hop(self.target)
 
     def cancel(self) -> None:
-        """Nothing: curl's transfers are dropped with curl (``CheckTools.curls``)."""
+        """Nothing: closing ``CheckTools.transfers`` drops what is in flight."""
 
     def _finish(self) -> None:
         self.on_done(make_outcome(self.trace, self.tools.trust, self.good))
@@ -77,7 +77,7 @@ class HttpCheck(RunningCheck):
             asks_body=asks_body(self.spec),
             refusal=self.policy.refusal,
         )
-        self.tools.curls.start(request, self.guard(self._exchanged), self.on_error)
+        self.tools.transfers.start(request, self.guard(self._exchanged), self.on_error)
 
     def _exchanged(self, exchange: Exchange) -> None:
         self.trace.hops[-1].exchange = exchange

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from app.checks.certificate import TrustStore, facts
+from app.checks.certificate import TrustStore, describe
 from app.checks.curl.exchange import Exchange
 from app.checks.curl.failures import anything_arrived
 from app.checks.http.trace import Hop, Trace
@@ -183,7 +183,7 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
         body_cut=exchange.cut or len(exchange.body) > EVIDENCE_BODY_BYTES,
         ip=exchange.ip,
         http_version=exchange.http_version,
-        tls=[facts(pem) for pem in exchange.certificates],
+        tls=[describe(pem) for pem in exchange.certificates],
         curl=curl if exchange.code and not exchange.stopped else None,
     )
     return evidence

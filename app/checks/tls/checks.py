@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from app.checks.certificate import TrustStore, facts, read_certificate
+from app.checks.certificate import TrustStore, describe, read_certificate
 from app.checks.connection import Connection, ConnectionCheck
 from app.checks.curl.exchange import Exchange, Request
 from app.checks.curl.failures import handshake
@@ -107,7 +107,7 @@ class TlsCheck(ConnectionCheck):
             refusal=self.policy.refusal,
             connected=self.tcp,
         )
-        self.tools.curls.start(request, self.guard(self._exchanged), self.on_error)
+        self.tools.transfers.start(request, self.guard(self._exchanged), self.on_error)
 
     def _exchanged(self, exchange: Exchange) -> None:
         exchange.connect = self.trace.connect or 0.0
@@ -147,7 +147,7 @@ def make_outcome(check: RunningCheck, trace: TlsTrace) -> Outcome:
 
 
 def evidence(trace: TlsTrace) -> dict[str, Any]:
-    figures: dict[str, Any] = {"tls": [facts(pem) for pem in trace.certificates]}
+    figures: dict[str, Any] = {"tls": [describe(pem) for pem in trace.certificates]}
     if trace.refusal is not None:
         figures["banner"] = strip_controls(trace.refusal.decode("utf-8", "backslashreplace"))
         figures["banner_bytes"] = len(trace.refusal)

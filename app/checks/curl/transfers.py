@@ -20,7 +20,7 @@ _EVENTS = {pycurl.POLL_IN: READ, pycurl.POLL_OUT: WRITE, pycurl.POLL_INOUT: READ
 _BROKEN = select.EPOLLERR | select.EPOLLHUP
 
 
-class Curls:
+class Transfers:
     """All transfers in flight. ``start`` sends a request, and ``on_done`` gets its ``Exchange``."""
 
     def __init__(self, loop: Loop, ca_bundle: str, user_agent: str) -> None:
