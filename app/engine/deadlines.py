@@ -19,7 +19,8 @@ from datetime import UTC, datetime
 
 from flask import Flask
 
-from app.db import db, faults, liveness, patience, wakeups
+from app.db import db, liveness, patience, wakeups
+from app.db.faults import log_fault
 from app.engine import recorder
 
 log = logging.getLogger(__name__)
@@ -68,9 +69,7 @@ class DeadlineWatch:
                     with app.app_context(), patience(STATEMENT_SECONDS):
                         pause = self.look()
                 except Exception as fault:
-                    faults.log_fault(
-                        log, "Deadlines of heartbeats could not be read. Retrying.", fault
-                    )
+                    log_fault(log, "Deadlines of heartbeats could not be read. Retrying.", fault)
                 self._wake.wait(pause)
                 self._wake.clear()
                 stop.wait(MIN_PAUSE_SECONDS)
@@ -85,9 +84,7 @@ def start_signs_of_web(app: Flask) -> None:
                 with app.app_context(), patience(SIGN_SECONDS):
                     recorder.sign_web(_now())
             except Exception as fault:
-                faults.log_fault(
-                    log, "This web process could not store that it runs. Retrying.", fault
-                )
+                log_fault(log, "This web process could not store that it runs. Retrying.", fault)
             time.sleep(SIGN_SECONDS)
 
     def start() -> None:

@@ -497,11 +497,8 @@ def judge_result(rules: Rules, situation: Situation, result: NewResult) -> Decis
         # vote of an unknown result.
         alone = Decision(Situation(state, votes), result.verdict, result.at, (vote,))
         return _counted(rules, state, alone, result)
-    at = _verdict_time(situation, result)
-    voting = valid_votes(votes.values(), at, rules.vote_valid_for, maintenance=result.maintenance)
-    awaited = _awaited(rules, votes, at, maintenance=result.maintenance)
-    verdict = verdict_of_votes(voting, rules.location_rule, awaited, incident=has_outage(state))
-    decision = Decision(Situation(state, votes), verdict, at, voting, awaited)
+    at, maintenance = _verdict_time(situation, result), result.maintenance
+    decision = _voted(rules, Situation(state, votes), at, maintenance=maintenance)
     if _is_counted(rules, state, decision, result, previous):
         return _counted(rules, state, decision, result)
     return _uncounted(state, decision, result)
@@ -515,12 +512,8 @@ def judge_votes(
     No incident opens without a check: the next checks decide, and are made soon (``recheck``). A
     good verdict ends an incident at once, unless its recovery is being confirmed already.
     """
-    state = situation.state
-    voting = valid_votes(
-        situation.votes.values(), now, rules.vote_valid_for, maintenance=maintenance
-    )
-    awaited = _awaited(rules, situation.votes, now, maintenance=maintenance)
-    verdict = verdict_of_votes(voting, rules.location_rule, awaited, incident=has_outage(state))
+    state, decision = situation.state, _voted(rules, situation, now, maintenance=maintenance)
+    verdict = decision.verdict
     if verdict in GOOD_VERDICTS or (verdict is Verdict.DOWN and has_outage(state)):
         if state.verdict is not verdict:
             state = replace(state, verdict=verdict, status_since=now)
@@ -534,11 +527,16 @@ def judge_votes(
     else:
         differs = state.verdict not in (None, verdict)
         transition = Transition(state, recheck=differs and not maintenance)
-    return Decision(
-        Situation(transition.state, situation.votes), verdict, now, voting, awaited,
-        transition.effect, transition.moment, counted=True, shown=True, recheck=transition.recheck,
-        unconfirmed=_is_unconfirmed(voting, verdict, maintenance=maintenance),
-    )  # fmt: skip
+    return _after_transition(decision, transition, maintenance=maintenance)
+
+
+def _voted(rules: Rules, situation: Situation, at: datetime, *, maintenance: bool) -> Decision:
+    """The decision with the verdict of the votes at a time, before the state machine runs."""
+    votes, is_down = situation.votes, has_outage(situation.state)
+    voting = valid_votes(votes.values(), at, rules.vote_valid_for, maintenance=maintenance)
+    awaited = _awaited(rules, votes, at, maintenance=maintenance)
+    verdict = verdict_of_votes(voting, rules.location_rule, awaited, incident=is_down)
+    return Decision(situation, verdict, at, voting, awaited)
 
 
 def _verdict_time(situation: Situation, result: NewResult) -> datetime:
@@ -573,25 +571,25 @@ def _counted(rules: Rules, state: State, decision: Decision, result: NewResult) 
     is_provisional = state.stage is Stage.OPEN and _waits_for_others(new_state, decision, result)
     if is_provisional:
         new_state = replace(new_state, verdict=state.verdict, status_since=state.status_since)
-    return replace(
-        decision,
-        situation=Situation(new_state, decision.situation.votes),
-        effect=transition.effect,
-        moment=transition.moment,
-        counted=True,
-        shown=not is_provisional,
-        recheck=transition.recheck,
-        unconfirmed=_is_unconfirmed(
-            decision.votes, decision.verdict, maintenance=result.maintenance
-        ),
+        transition = replace(transition, state=new_state)
+    decision = _after_transition(decision, transition, maintenance=result.maintenance)
+    return replace(decision, shown=False) if is_provisional else decision
+
+
+def _after_transition(decision: Decision, transition: Transition, *, maintenance: bool) -> Decision:
+    """The decision with a transition of the state machine. It is unconfirmed if too few places see
+    a failure, and one of them is still to confirm it.
+    """
+    is_unconfirmed = (
+        decision.verdict is not Verdict.DOWN
+        and not maintenance
+        and any(vote.verdict is Verdict.DOWN and not vote.persistent for vote in decision.votes)
     )
-
-
-def _is_unconfirmed(votes: Iterable[Vote], verdict: Verdict, *, maintenance: bool) -> bool:
-    """Whether too few places see a failure, and its place is still to confirm it."""
-    if verdict is Verdict.DOWN or maintenance:
-        return False
-    return any(vote.verdict is Verdict.DOWN and not vote.persistent for vote in votes)
+    return replace(
+        decision, situation=Situation(transition.state, decision.situation.votes),
+        effect=transition.effect, moment=transition.moment, counted=True, shown=True,
+        recheck=transition.recheck, unconfirmed=is_unconfirmed,
+    )  # fmt: skip
 
 
 def _uncounted(state: State, decision: Decision, result: NewResult) -> Decision:

@@ -20,10 +20,8 @@ WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
 # The time after a failure in one of several places: before and after all confirmations.
 _FAILING, _PERSISTENT = 4, 5
 _KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
-_WATCHED_VERDICTS = (
-    Verdict.UP,
-    Verdict.DOWN,
-)  # a tuple: tested for each check, and faster than a set
+# A tuple is faster than a set, and is tested for each check.
+_WATCHED_VERDICTS = (Verdict.UP, Verdict.DOWN)
 Cover = tuple[int, int, int]  # kind, begin and end
 ALL_TIME: Sequence[Span] = ((-(2**62), 2**62),)
 

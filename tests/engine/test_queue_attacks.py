@@ -104,7 +104,7 @@ def test_what_is_refused_is_logged_once_a_minute(monkeypatch, caplog):
         try:
             receiver.open(sealed, NOW)
         except broker.MessageRefused as fault:
-            refuser.tell(fault)
+            refuser.log_fault(fault)
 
     undated = BatchKey(KEY).seal({"at": None}, "a")
     for clock.return_value, count in ((0.0, 2), (30.0, 2), (61.0, 4)):

@@ -96,11 +96,7 @@ class MonitorAssignments:
     def set_vote(self, vote: Vote) -> None:
         """Set the newest result of this place."""
         if self.this_place is not None:
-            self.this_place |= {
-                "checked_at": vote.at,
-                "verdict": vote.verdict,
-                "failures": vote.failures,
-            }
+            self.this_place.update(checked_at=vote.at, verdict=vote.verdict, failures=vote.failures)
             self.unwritten = True
 
     def mark_done(self, monitor_id: int, interval: int, result: Result) -> None:
@@ -181,9 +177,8 @@ def ask(
     row, patience = AssignmentRow, timedelta(seconds=seconds)
     of_monitor = row.monitor_id == monitor_id
     with writing() as session:
-        lock_state(
-            session, monitor_id
-        )  # the change feed names the monitor, and each place reads its row
+        # This also notes the monitor in the change feed, so that each place reads its row.
+        lock_state(session, monitor_id)
         stored = session.execute(
             select(row.location_id, row.asked_at, row.checked_at).where(
                 of_monitor, row.location_id.in_(places)

@@ -183,9 +183,8 @@ def _state_of(row: HeartbeatStateRow) -> HeartbeatState:
 
 def _load(session: AnySession, ids: Collection[int]) -> dict[int, _Heartbeat]:
     """Lock and read these heartbeats, by id."""
-    unreachable.lock_family(
-        session, ids
-    )  # in the order in which ``record`` locks, to avoid deadlocks
+    # In the order in which ``record`` locks, to avoid deadlocks
+    unreachable.lock_family(session, ids)
     rows = session.execute(_WATCHED.where(HeartbeatStateRow.monitor_id.in_(ids))).all()
     return {
         row.monitor_id: _Heartbeat(

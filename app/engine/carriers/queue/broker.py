@@ -162,7 +162,7 @@ class QueueFaults:
         self._log = Lasting(log)
         self._refusals, self._faults = Lasting(log, REFUSED_SECONDS), Lasting(log, FAULT_SECONDS)
 
-    def tell(self, fault: Exception) -> None:
+    def log_fault(self, fault: Exception) -> None:
         """Log an exception that ended a turn of the thread."""
         topic = raised_at(fault)
         if isinstance(fault, BROKER_FAULTS):

@@ -176,7 +176,7 @@ class Desk:
                 self._sign_at = now
                 self._send_signs()
         except Exception as fault:
-            self._faults.tell(fault)
+            self._faults.log_fault(fault)
 
     def _keep(self, finished: list[Finished]) -> None:
         """Keep outcomes until they are sent."""
@@ -196,7 +196,7 @@ class Desk:
         try:
             return pack(outcome)
         except Exception as fault:
-            self._faults.tell(fault)
+            self._faults.log_fault(fault)
             return None
 
     def _send(self, *, to_all: bool) -> None:
@@ -234,7 +234,7 @@ class Desk:
             try:
                 self._reply(to, self._key.seal(message, broker.about_outcomes(self.location, to)))
             except BROKER_FAULTS as fault:
-                self._faults.tell(fault)
+                self._faults.log_fault(fault)
                 with self._lock:
                     unsent = outcomes[start:] + self._unsent[to]
                     self._unsent[to] = unsent[-MAX_UNSENT:]
@@ -298,7 +298,7 @@ def run(settings: Settings) -> int:
         try:
             desk.take(base64.b64decode(sealed))
         except Exception as fault:
-            faults.tell(fault)  # Celery would log the arguments
+            faults.log_fault(fault)  # Celery would log the arguments
         else:
             faults.end()
 

@@ -166,7 +166,7 @@ class QueueCarrier:
                     faults.end()
 
     def _failed(self, faults: QueueFaults, fault: Exception) -> None:
-        faults.tell(fault)
+        faults.log_fault(fault)
         if not isinstance(fault, BROKER_FAULTS):
             return
         with self._lock:  # while the broker is away, no prober can name its batches
@@ -239,7 +239,7 @@ class QueueCarrier:
         try:
             return pack(spec)
         except Exception as fault:
-            self._sending.tell(fault)
+            self._sending.log_fault(fault)
             return None
 
     def _resend_lost(self) -> bool:
@@ -316,7 +316,7 @@ class QueueCarrier:
             message, ahead = self._receiver.open(answer[1], now)
             self._take(message, ahead, now)
         except MessageRefused as fault:
-            self._taking.tell(fault)
+            self._taking.log_fault(fault)
         return True
 
     def _take(self, message: dict[str, Any], ahead: timedelta, now: datetime) -> None:
@@ -334,7 +334,7 @@ class QueueCarrier:
             try:
                 self._finish(check, outcome, offset, now)
             except Exception as fault:
-                self._taking.tell(fault)  # the other outcomes are taken
+                self._taking.log_fault(fault)  # the other outcomes are taken
 
     def _note_prober(self, message: dict[str, Any], ahead: timedelta, expected: int) -> timedelta:
         """Note that a prober lives, and which batches it runs. ``expected``: the number of outcomes
