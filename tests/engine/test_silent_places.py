@@ -88,11 +88,6 @@ class House:
         store.now = lambda: self.now
         return sum(bucket["up"] for bucket in store.results.statistics(id, "24h")["buckets"])
 
-    @property
-    def alerted_silent_at(self):
-        db.session.rollback()
-        return db.session.get(PlaceRow, self.id).silent_at
-
     def messages(self):
         db.session.rollback()
         rows = db.session.scalars(select(DeliveryRow).order_by(DeliveryRow.id))
