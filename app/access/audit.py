@@ -41,7 +41,7 @@ from app.records import KIND_OPTIONS, Action, Actor, AuditedObject, ObjectKind
 from app.records.resources import BY_TABLE, POSTS
 from app.rules import smtp
 
-__all__ = ["CHANGED", "Changes", "note", "note_change", "note_deletion", "object_of"]
+__all__ = ["CHANGED", "Changes", "note", "note_change", "note_deletion"]
 
 # By field: the old and the new value, or CHANGED for a secret.
 Changes = Mapping[str, Any]
@@ -86,18 +86,15 @@ def note(
     _lines(session)[(action, len(_lines(session)))] = line
 
 
-def note_change(session: AnySession, thing: AuditedObject, changes: Changes) -> None:
-    """Add ``changes`` to the line of this object in this transaction: fields that are no columns
-    of its row. Pairs of equal values are left out. Call this inside ``writing()``.
+def note_change(session: AnySession, row: Any, changes: Changes) -> None:
+    """Add ``changes`` to the line of an object in this transaction: fields that are no columns of
+    its row. ``row``: the row, or an ``AuditedObject`` without one. Pairs of equal values are left
+    out. Call this inside ``writing()``.
     """
     real = {name: pair for name, pair in changes.items() if pair is CHANGED or pair[0] != pair[1]}
     if real:
+        thing = row if isinstance(row, AuditedObject) else TABLES[type(row)].object_of(row)
         _add(session, Action.CHANGED, thing, real)
-
-
-def object_of(row: Any) -> AuditedObject:
-    """The object of a row in the audit log. The row is of an audited table."""
-    return TABLES[type(row)].object_of(row)
 
 
 def note_deletion(session: AnySession, row: Any) -> None:

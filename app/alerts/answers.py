@@ -68,7 +68,7 @@ MAX_PAUSE = 3600.0
 _RETRIED_4XX = frozenset({408, 425, 429})
 
 
-def acceptance_of_status(status: int) -> Acceptance:
+def status_meaning(status: int) -> Acceptance:
     """The meaning of an HTTP status for a delivery. A redirect is permanent: ``base.post`` has
     followed those that it may.
     """

@@ -21,7 +21,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from app.alerts.answers import Acceptance, acceptance_of_status
+from app.alerts.answers import Acceptance, status_meaning
 from app.i18n import _
 from app.net.policy import Policy
 from app.rules.masking import frames_of
@@ -206,8 +206,7 @@ def refused_for_good(lines: list[str]) -> bool:
     """
     statuses = [int(match[1]) if (match := _STATUS.search(line)) else 0 for line in lines]
     return bool(statuses) and all(
-        status >= 300 and acceptance_of_status(status) is Acceptance.PERMANENT
-        for status in statuses
+        status >= 300 and status_meaning(status) is Acceptance.PERMANENT for status in statuses
     )
 
 

@@ -14,14 +14,7 @@ from operator import attrgetter
 from time import monotonic
 from typing import Any, Literal
 
-from app.alerts.answers import (
-    Acceptance,
-    Answer,
-    acceptance_of_status,
-    permanent,
-    retry,
-    retry_after,
-)
+from app.alerts.answers import Acceptance, Answer, permanent, retry, retry_after, status_meaning
 from app.alerts.messages.message import Message, Tone
 from app.config import Settings
 from app.i18n import _
@@ -62,7 +55,7 @@ class Outgoing:
 Sender = Callable[[Outgoing, Tools], Answer]
 Read = Callable[[Response], str]  # the part of an answer that gives the reason
 # The meaning of an answer whose status does not say it; None if the status does.
-AcceptanceOf = Callable[[Response], Acceptance | None]
+ReadAcceptance = Callable[[Response], Acceptance | None]
 # The payload to send in place of a refused one; None if the refusal is final.
 Correct = Callable[[Response], Any]
 JSON_TYPE = {"Content-Type": "application/json; charset=utf-8"}
@@ -82,11 +75,11 @@ def post(
     secrets: Sequence[str] = (),
     own_setting: bool = False,
     read: Read = attrgetter("words"),
-    acceptance_of: AcceptanceOf | None = None,
+    acceptance: ReadAcceptance | None = None,
     correct: Correct | None = None,
 ) -> Answer:
     """POST ``payload`` as JSON, or as a form, to ``url`` (default: the channel value), and read the
-    answer. ``acceptance_of``: for a service that refuses in an answer with a good status.
+    answer. ``acceptance``: for a service that refuses in an answer with a good status.
     ``correct``: another payload after a refusal; without it, refusals are final. ``read``: the part
     of the answer that gives the reason. ``secrets``: texts that the log must not show.
     ``own_setting``: an operator has set the URL, so the policy for monitors does not apply to it.
@@ -117,15 +110,14 @@ def post(
         else:
             break
     words = _words(response, read, secrets)
-    acceptance = acceptance_of and acceptance_of(response)
-    acceptance = acceptance or acceptance_of_status(response.status)
+    outcome = (acceptance and acceptance(response)) or status_meaning(response.status)
     text = f"HTTP {response.status}" + (f": {words}" if words else "")
     if 300 <= response.status < 400:
         text += " " + _("(a redirect, which is not followed: enter the URL that it leads to)")
     pause = None
-    if acceptance is Acceptance.RETRY:
+    if outcome is Acceptance.RETRY:
         pause = retry_after(response.headers, response.body, outgoing.now)
-    return Answer(acceptance, text, pause, gone=response.status == HTTPStatus.GONE)
+    return Answer(outcome, text, pause, gone=response.status == HTTPStatus.GONE)
 
 
 def _encoded(payload: Any) -> bytes:
@@ -173,13 +165,13 @@ def dedup_key_of(outgoing: Outgoing, tools: Tools) -> str:
     return f"wakeful-{tools.installation}-{thread}" if thread else f"wakeful-{outgoing.id}"
 
 
-def is_refused(response: Response, acceptance_of: AcceptanceOf) -> bool:
+def is_refused(response: Response, acceptance: ReadAcceptance) -> bool:
     """Whether the service refuses the message itself: by a 400 that says why in JSON, or in the
     body of a good status. Any other 400 is permanent at once.
     """
     if response.status == HTTPStatus.BAD_REQUEST:
         return bool(dict_of(response))
-    return is_good(response) and acceptance_of(response) is Acceptance.PERMANENT
+    return is_good(response) and acceptance(response) is Acceptance.PERMANENT
 
 
 def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
@@ -193,7 +185,7 @@ def _words(response: Response, read: Read, secrets: Sequence[str]) -> str:
 
 
 def is_good(response: Response) -> bool:
-    return acceptance_of_status(response.status) is Acceptance.DELIVERED
+    return status_meaning(response.status) is Acceptance.DELIVERED
 
 
 def dict_of(response: Response) -> Mapping[str, Any]:

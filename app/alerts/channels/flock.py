@@ -19,21 +19,16 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
     def correct(response: Response) -> dict[str, Any] | None:
         """If the service refuses the FlockML, send only the plain text."""
-        if not is_refused(response, acceptance_of) or body.pop("flockml", None) is None:
+        if not is_refused(response, acceptance) or body.pop("flockml", None) is None:
             return None
         return body
 
     return post(
-        outgoing,
-        tools,
-        body,
-        read=field_of("description"),
-        acceptance_of=acceptance_of,
-        correct=correct,
+        outgoing, tools, body, read=field_of("description"), acceptance=acceptance, correct=correct
     )
 
 
-def acceptance_of(response: Response) -> Acceptance | None:
+def acceptance(response: Response) -> Acceptance | None:
     return Acceptance.PERMANENT if is_good(response) and dict_of(response).get("error") else None
 
 

@@ -25,17 +25,11 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     user, token = parse_pushover(outgoing.value)
     body = {"user": user, "token": token, **payload(outgoing.message)}
     return post(
-        outgoing,
-        tools,
-        body,
-        url=API,
-        secrets=[user, token],
-        read=reasons,
-        acceptance_of=acceptance_of,
+        outgoing, tools, body, url=API, secrets=[user, token], read=reasons, acceptance=acceptance
     )
 
 
-def acceptance_of(response: Response) -> Acceptance | None:
+def acceptance(response: Response) -> Acceptance | None:
     """The status in the body is 1 if the message was accepted."""
     is_refused = is_good(response) and dict_of(response).get("status") not in (None, 1)
     return Acceptance.PERMANENT if is_refused else None

@@ -41,13 +41,13 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
     def correct(response: Response) -> dict[str, Any] | None:
         """If the service refuses the blocks, send only the plain text."""
-        is_layout = response.text.strip() in _LAYOUT or is_refused(response, acceptance_of)
+        is_layout = response.text.strip() in _LAYOUT or is_refused(response, acceptance)
         return body if is_layout and body.pop("blocks", None) is not None else None
 
-    return post(outgoing, tools, body, acceptance_of=acceptance_of, correct=correct)
+    return post(outgoing, tools, body, acceptance=acceptance, correct=correct)
 
 
-def acceptance_of(response: Response) -> Acceptance | None:
+def acceptance(response: Response) -> Acceptance | None:
     body = dict_of(response)
     refused = body.get("ok") is False or body.get("success") is False
     word = body.get("error") if refused else response.text.strip()

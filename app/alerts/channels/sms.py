@@ -58,7 +58,7 @@ def _twilio(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
         secrets=(*login, masking.basic(*login)),
         own_setting=True,
         read=_twilio_words,
-        acceptance_of=_twilio_acceptance,
+        acceptance=_twilio_acceptance,
     )
 
 
@@ -106,7 +106,7 @@ def _vonage(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
         secrets=(provider.user, provider.password),
         own_setting=True,
         read=_vonage_words,
-        acceptance_of=_vonage_acceptance,
+        acceptance=_vonage_acceptance,
     )
 
 

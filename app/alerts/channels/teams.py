@@ -11,7 +11,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from app.alerts.answers import Acceptance, Answer, acceptance_of_status
+from app.alerts.answers import Acceptance, Answer, status_meaning
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
 from app.alerts.messages.message import Item, Message, Tone
 from app.net.client import Response
@@ -34,23 +34,23 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     def correct(response: Response) -> dict[str, Any] | None:
         """If the service refuses the card, send it once without details and items."""
         is_large = response.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        return next(plain, None) if is_large or is_refused(response, acceptance_of) else None
+        return next(plain, None) if is_large or is_refused(response, acceptance) else None
 
     return post(
         outgoing,
         tools,
         payload(message),
         read=field_of("error", "message"),
-        acceptance_of=acceptance_of,
+        acceptance=acceptance,
         correct=correct,
     )
 
 
-def acceptance_of(response: Response) -> Acceptance | None:
+def acceptance(response: Response) -> Acceptance | None:
     if not is_good(response):
         return None
     if inner := _INNER.search(response.text):
-        return acceptance_of_status(int(inner[1]))
+        return status_meaning(int(inner[1]))
     if not dict_of(response).get("error") and _FAILED not in response.text:
         return None
     return Acceptance.RETRY if _PASSING.search(response.text) else Acceptance.PERMANENT

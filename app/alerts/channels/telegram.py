@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from app.alerts.answers import Acceptance, Answer, acceptance_of_status, permanent
+from app.alerts.answers import Acceptance, Answer, permanent, status_meaning
 from app.alerts.channels.base import Outgoing, Tools, dict_of, field_of, is_good, is_refused, post
 from app.alerts.messages.message import SIGNS, Message
 from app.i18n import _
@@ -38,7 +38,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     notes: list[str] = []
 
     def correct(response: Response) -> dict[str, Any] | None:
-        note = _correct(response, body) if is_refused(response, acceptance_of) else None
+        note = _correct(response, body) if is_refused(response, acceptance) else None
         notes.extend([] if note is None else [note])
         return None if note is None else body
 
@@ -50,7 +50,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         secrets=(token, token.partition(":")[2]),
         own_setting=True,
         read=field_of("description"),
-        acceptance_of=acceptance_of,
+        acceptance=acceptance,
         correct=correct,
     )
     answer = replace(answer, text=" ".join([answer.text, *filter(None, notes)]))
@@ -59,17 +59,13 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     return answer
 
 
-def acceptance_of(response: Response) -> Acceptance | None:
+def acceptance(response: Response) -> Acceptance | None:
     """A self-hosted server (TELEGRAM_API) may have the status only in the body."""
     body = dict_of(response)
     if not is_good(response) or body.get("ok") is not False:
         return None
     code = body.get("error_code")
-    return (
-        acceptance_of_status(code)
-        if isinstance(code, int) and code >= 300
-        else Acceptance.PERMANENT
-    )
+    return status_meaning(code) if isinstance(code, int) and code >= 300 else Acceptance.PERMANENT
 
 
 def _correct(response: Response, body: dict[str, Any]) -> str | None:

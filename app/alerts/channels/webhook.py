@@ -49,7 +49,7 @@ def send_to_subscriber(outgoing: Outgoing, tools: Tools) -> Answer:
     def echoes(response: Response) -> bool:
         return token is None or str(token) in response.text
 
-    def acceptance_of(response: Response) -> Acceptance | None:
+    def acceptance(response: Response) -> Acceptance | None:
         return Acceptance.PERMANENT if is_good(response) and not echoes(response) else None
 
     def read(response: Response) -> str:
@@ -66,7 +66,7 @@ def send_to_subscriber(outgoing: Outgoing, tools: Tools) -> Answer:
         headers={"webhook-id": outgoing.id},
         secrets=[str(token)] if token else [],
         read=read,
-        acceptance_of=acceptance_of,
+        acceptance=acceptance,
     )
 
 

@@ -94,7 +94,7 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
             users = _users(session, id)
             if replace_with is not None:
                 other = _replace(session, row.id, replace_with)
-                audit.note_change(session, audit.object_of(row), {"replaced_with": (None, other)})
+                audit.note_change(session, row, {"replaced_with": (None, other)})
             elif users and not force:
                 raise Conflict(_(IN_USE), monitors=users[:MAX_NAMED])
             session.delete(row)
@@ -209,7 +209,7 @@ def store_members(
     for monitor_id, pair in changes.items():
         row = session.get(MonitorRow, monitor_id)
         old, new = (sorted(names[id] for id in ids) for ids in pair)
-        audit.note_change(session, audit.object_of(row), {"contacts": (old, new)})
+        audit.note_change(session, row, {"contacts": (old, new)})
 
 
 def _lock_contacts(session: DbSession) -> None:

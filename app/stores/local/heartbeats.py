@@ -143,7 +143,7 @@ class LocalHeartbeats(LocalPart, base.Heartbeats):
                 raise Conflict(_("This monitor is no heartbeat, so it has no ping URL."))
             token = make_ping_token()
             state.token, state.token_hash = token, token_hash(token)
-            audit.note_change(session, audit.object_of(row), {"heartbeat_token": audit.CHANGED})
+            audit.note_change(session, row, {"heartbeat_token": audit.CHANGED})
         return self.store.monitors.get(monitor_id)
 
 

@@ -244,7 +244,7 @@ class LocalMonitors(LocalPart, base.Monitors):
             has_places = not is_heartbeat(fields["url"])
             wanted = sorted(fields.get("locations") or ()) if has_places else []
             if wanted and isinstance(answer, MonitorRow):
-                audit.note_change(session, audit.object_of(answer), {"locations": (None, wanted)})
+                audit.note_change(session, answer, {"locations": (None, wanted)})
             if isinstance(answer, MonitorRow) and (parents := fields.get("depends_on")):
                 set_parents(session, answer, parents)
         return [row if isinstance(row, Invalid) else row.id for row in rows]
@@ -281,9 +281,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                 places = places_of(wanted, assignments.places(wanted))
                 old = names_of(session, id)
                 # Rows of another table; the session logs the columns of the monitor.
-                audit.note_change(
-                    session, audit.object_of(row), {"locations": (old, sorted(wanted))}
-                )
+                audit.note_change(session, row, {"locations": (old, sorted(wanted))})
                 rule_changed |= recorder.watch_from(session, id, places, now)
             if fields.get("pause"):
                 recorder.pause(session, id, now)
@@ -390,9 +388,7 @@ def set_parents(session: DbSession, row: MonitorRow, parents: Sequence[int]) -> 
         return False
     dependencies.replace_parents(session, row.id, parents)
     # Rows of another table; the session logs the columns of the monitor.
-    audit.note_change(
-        session, audit.object_of(row), {"depends_on": (old or None, [*parents] or None)}
-    )
+    audit.note_change(session, row, {"depends_on": (old or None, [*parents] or None)})
     return True
 
 

@@ -62,7 +62,7 @@ def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
     _change(session, page.id, fields)
     new = of_pages([page.id])[page.id]
     changes = {name: (_audited(old[name]), _audited(new[name])) for name in MEMBERS}
-    audit.note_change(session, audit.object_of(page), changes)
+    audit.note_change(session, page, changes)
 
 
 def _change(session: DbSession, page_id: int, fields: Fields) -> None:

@@ -300,9 +300,7 @@ def _set_monitors(session: DbSession, row: PostRow, monitors: Iterable[int]) -> 
     removed = member.monitor_id.in_(present - wanted)
     session.execute(delete(member).where(member.post_id == id, removed))
     session.add_all(member(post_id=id, monitor_id=monitor_id) for monitor_id in wanted - present)
-    audit.note_change(
-        session, audit.object_of(row), {"monitors": (sorted(present), sorted(wanted))}
-    )
+    audit.note_change(session, row, {"monitors": (sorted(present), sorted(wanted))})
     return wanted != present
 
 
@@ -322,7 +320,7 @@ def _set_impact(session: DbSession, row: PostRow, impact: Iterable[MonitorImpact
     for member in members:
         member.impact = wanted.get(member.monitor_id)
     new = {member.monitor_id: member.impact for member in members}
-    audit.note_change(session, audit.object_of(row), {"impact": (_shown(old), _shown(new))})
+    audit.note_change(session, row, {"impact": (_shown(old), _shown(new))})
     return old != new
 
 

@@ -117,7 +117,7 @@ def _set_members(session: DbSession, row: MaintenanceWindowRow, monitors: Iterab
     if missing := [monitor for monitor in wanted if monitor not in existing]:
         raise Invalid({"monitors": [no_such("monitor", missing[0])]})
     old = list(_record(session, row).monitors)
-    audit.note_change(session, audit.object_of(row), {"monitors": (old, sorted(wanted))})
+    audit.note_change(session, row, {"monitors": (old, sorted(wanted))})
     session.execute(delete(member).where(member.window_id == id))
     session.add_all(member(window_id=id, monitor_id=monitor_id) for monitor_id in wanted)
 

@@ -68,17 +68,10 @@ class Listing:
         self.marked_at = time.monotonic()
 
     def window(
-        self,
-        fetch: Fetch,
-        peek: Peek,
-        sent: Pairs,
-        begin: int,
-        end: int,
-        size: int,
-        max_further: int,
+        self, fetch: Fetch, peek: Peek, sent: Pairs, begin: int, end: int, size: int, max_more: int
     ) -> Window:
         """The records from ``begin`` up to ``end``, or fewer. ``size``: the number that ``sent``
-        asks for. ``max_further``: the number of pages that may be read after the first one.
+        asks for. ``max_more``: the number of pages that may be read after the first one.
         """
         position, paging = 0, self.pagings.get(size)
         if paging is not None and begin:
@@ -97,14 +90,14 @@ class Listing:
                 page, position = (page, 0) if jumped is None else (jumped, start)
         items: list[Any] = []
         total, more = page.total, False
-        for request in range(max_further + 1):
+        for request in range(max_more + 1):
             items += page.items[max(0, begin - position) : max(0, end - position)]
             position += len(page.items)
             total = total if page.total is None else page.total
             more = _has_more(page, position, size, paging)
             if paging is None and page.next is not None:
                 self.marks.setdefault(tuple(sent), {})[position] = page.next
-            if position >= end or not more or not page.items or request == max_further:
+            if position >= end or not more or not page.items or request == max_more:
                 break
             changes = page.next
             if changes is None and paging is not None:

@@ -164,7 +164,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             return _in_natural_order(refs)
         query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
         window = self._window(
-            self.path, self.parameters(query), 0, limit, NAMES_PAGE, max_further=NAMES_PAGES - 1
+            self.path, self.parameters(query), 0, limit, NAMES_PAGE, max_more=NAMES_PAGES - 1
         )
         refs = _in_natural_order(envelope.each(window.items, _ref_of))
         is_searched = search is not None and not self.me.is_wakeful
@@ -178,7 +178,7 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
             MonitorQuery(sort_by="name", sort="asc", per_page=NAMES_PAGE), leave=UNSENT_IF_BARE
         )
         count = pages * NAMES_PAGE
-        window = self._window(self.path, sent, 0, count, NAMES_PAGE, max_further=2 * pages)
+        window = self._window(self.path, sent, 0, count, NAMES_PAGE, max_more=2 * pages)
         cached = self._names if self._are_fresh else {}
         names = cached | {ref.id: ref for ref in envelope.each(window.items, _ref_of)}
         self._names, self._names_at = names, time.monotonic()

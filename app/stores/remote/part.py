@@ -189,11 +189,11 @@ class RemotePart:
         count: int,
         size: int,
         *,
-        max_further: int = MAX_REQUESTS,
+        max_more: int = MAX_REQUESTS,
         of: RecordId | None = None,
     ) -> Window:
         """``count`` records from ``begin`` on. ``size``: the number that ``sent`` asks for.
-        ``max_further``: the number of requests after the first page.
+        ``max_more``: the number of requests after the first page.
         """
 
         def fetch(asked: brackets.Pairs) -> envelope.ServerPage:
@@ -213,7 +213,7 @@ class RemotePart:
         listing = self.listings.setdefault(path.rpartition("/")[2], Listing())
         if self.me.is_wakeful:
             listing.pagings.setdefault(size, Paging(size))
-        return listing.window(fetch, peek, sent, begin, begin + count, size, max_further)
+        return listing.window(fetch, peek, sent, begin, begin + count, size, max_more)
 
     def select_items(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
         """Filter and sort ``items`` by the parameters ``asked``. This is for servers that ignore
