@@ -268,7 +268,7 @@ def test_postgresql_ends_the_transaction_of_a_process_that_stops_while_it_locks_
         pytest.skip("a setting of PostgreSQL")
     take_all("a")
     with writing() as session:
-        assert LIMITED not in session.connection().info, "as in each process but a checker"
+        assert LIMITED not in session.connection().info, "as in a web server"
         shards.locked(session, PLACE, [3])
         limit = session.scalar(text("SHOW idle_in_transaction_session_timeout"))
     assert limit == f"{IDLE_MS // 1000}s"
