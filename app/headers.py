@@ -13,7 +13,7 @@ from typing import Any
 from app.middleware import Environ, Layer
 
 YEAR_SECONDS = 365 * 24 * 3600
-OWN_HOST = "wakeful.own_host"  # in the environment of a request to the host name of a status page
+PAGE_HOST = "wakeful.page_host"  # in the environment of a request to the host name of a status page
 HSTS = ("Strict-Transport-Security", f"max-age={YEAR_SECONDS}")
 ALWAYS = (
     ("X-Content-Type-Options", "nosniff"),
@@ -33,7 +33,7 @@ class Completed(Layer):
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         def start(status: str, headers: list[tuple[str, str]], *arguments: Any) -> Any:
             present = {name.lower() for name, _value in headers}
-            hsts = (HSTS,) if self._https and OWN_HOST not in environ else ()
+            hsts = (HSTS,) if self._https and PAGE_HOST not in environ else ()
             missing = [header for header in (*ALWAYS, *hsts) if header[0].lower() not in present]
             return start_response(status, [*headers, *missing], *arguments)
 

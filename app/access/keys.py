@@ -2,7 +2,7 @@
 
 An API key is ``wk_<prefix>_<secret>`` and is found by its prefix. A ping key has 22 characters and
 is found by its hash (decision 6). A key may do at most what its owner may do now (decision 15). A
-key without an owner, which an earlier version created, may do what it was created for.
+key without an owner (``wakeful key create`` without ``--owner``) may do what it was created for.
 """
 
 from __future__ import annotations

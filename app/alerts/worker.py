@@ -76,7 +76,7 @@ MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
 MIN_REST = 0.02  # seconds
 NO_REST = float("-inf")
 CHORES_EVERY = timedelta(seconds=5)
-SIGN_SECONDS = 15.0
+SIGN_OF_LIFE_SECONDS = 15.0
 RETRY_SECONDS = 1.0  # pause after a turn that failed
 STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
 TURN = "work on the outbox"  # for the log
@@ -128,7 +128,7 @@ class Worker:
         # Whether a process that writes a message wakes this worker
         self._is_woken: Callable[[], bool] = lambda: False
         self._pause = POLL_SECONDS  # until the next turn
-        self._signed_at = float("-inf")
+        self._sign_of_life_at = float("-inf")
         self._rests_until = NO_REST  # the lanes of subscribers rest until this time
         self._chores_at: datetime | None = None
 
@@ -175,7 +175,7 @@ class Worker:
         with self.app.app_context():
             jobs = self._store_and_claim()
             if not any(lanes.stuck for lanes in self._lane_sets):
-                self._write_sign()
+                self._write_sign_of_life()
             # An outcome may have made other rows due.
             self._pause = POLL_SECONDS if jobs or any_answered else self._seconds_until_due()
         for job in jobs:
@@ -399,11 +399,11 @@ class Worker:
 
     # --- Signs of life, and the end
 
-    def _write_sign(self) -> None:
+    def _write_sign_of_life(self) -> None:
         """Store that this process is alive; seldom, because SQLite has only one writer."""
-        if time.monotonic() - self._signed_at >= SIGN_SECONDS:
+        if time.monotonic() - self._sign_of_life_at >= SIGN_OF_LIFE_SECONDS:
             liveness.write(self.name, self.clock())
-            self._signed_at = time.monotonic()
+            self._sign_of_life_at = time.monotonic()
 
     def _finish(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS

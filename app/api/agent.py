@@ -80,7 +80,7 @@ def _unknown(ended: str | None) -> Response:
 @AGENT.endpoint("api.agent.take")
 def _take(name: str) -> Response:
     body = read_body(request)
-    if body.kind != JSON or not body.complete:
+    if body.media_type != JSON or not body.complete:
         raise UnsupportedMediaType(_("Send application/json."))
     _agents().budgets.body(g.place, len(body.raw))
     data = HANDLERS[name](_agents(), g.place, _read(body.raw))

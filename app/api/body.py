@@ -38,13 +38,13 @@ class Body:
     """A body with an accepted type, not parsed yet. ``complete``: it arrived as a whole."""
 
     raw: bytes
-    kind: str
+    media_type: str
     complete: bool = True
 
     def pairs(self) -> Pairs:
         """The fields. Raises Invalid with ``errors.body`` if they cannot be read."""
         text = self._text()
-        if not text or self.kind == FORM:
+        if not text or self.media_type == FORM:
             return _form(text, "body")
         return _limited(flatten(_json(text)), MAX_FIELDS)
 
@@ -53,7 +53,7 @@ class Body:
         Raises Invalid as ``pairs`` does.
         """
         text = self._text()
-        if not text or self.kind == FORM:
+        if not text or self.media_type == FORM:
             return rows(_form(text, "body", MAX_BATCH_FIELDS), field)
         members = _json(text)
         items = next((value for name, value in members if name == field and is_list(value)), None)

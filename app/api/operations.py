@@ -1,5 +1,5 @@
 """A request for its handler (``Call``), and the table of operations: every path and method of
-/api/v1 but those of agents, with its input and its answer.
+/api/v1 but those of agents and of pings over HTTP, with its input and its answer.
 
 The routes of the blueprint and the OpenAPI document are made from this table, so both have the same
 operations. Most resources have five, which their description names: list, create, show, update,

@@ -119,7 +119,7 @@ class SchemaField(Field):
         self.unclear = self._form.why_unclear(self.short_name)  # type: ignore[attr-defined]
 
     def name_fault(self, name: Name) -> str | None:
-        """A sentence if this field does not read the name, bare or with brackets; else None."""
+        """A sentence if this field does not read the name, with brackets or without; else None."""
         raise NotImplementedError
 
     def how_to_send(self) -> str:
@@ -127,8 +127,8 @@ class SchemaField(Field):
         raise NotImplementedError
 
     def repeat_fault(self, name: Name) -> str:
-        """The fault of a name that was sent more than once. Several values under a bare name are a
-        list in another notation than brackets.
+        """The fault of a name that was sent more than once. Several values under a name without
+        brackets are a list in another notation.
         """
         return self.how_to_send() if self.several and not name.index else _(TWICE)
 
@@ -272,7 +272,9 @@ def _validate(
 
 
 def _faulty_names(form: SchemaForm, sent: SentPairs) -> dict[str, list[str]]:
-    """The errors of unknown names, and of names that were sent twice, or bare and with an index."""
+    """The errors of unknown names, and of names that were sent twice, or with an index and also
+    without.
+    """
     fields = {field.name: field for field in form if isinstance(field, SchemaField)}
     errors: dict[str, list[str]] = {}
     names = {raw: _field_name(parse(raw), fields) for raw in sent}

@@ -271,7 +271,9 @@ class Draft:
             self.remark(BECOMES, field=_(label), old=old, new=new)
 
     def set_expiry_days(self, name: str, label: str, days: float | None) -> None:
-        """Set ``ssl_alert_days`` or ``domain_alert_days`` to the next value that Wakeful has."""
+        """Set ``ssl_alert_days`` or ``domain_alert_days`` to the least value of ``ALERT_DAYS`` that
+        is not below ``days``; to the greatest if all are.
+        """
         if days is None or days < 0:
             return
         chosen = min((limit for limit in ALERT_DAYS if limit >= days), default=ALERT_DAYS[-1])

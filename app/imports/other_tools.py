@@ -62,7 +62,7 @@ def read_upptime(data: object, values: Variables) -> Reading:
 
 
 def _cron_minutes(cron: str) -> int:
-    """The minutes of ``*/10 * * * *``."""
+    """The minutes of ``*/10 * * * *``; 5 for any other line."""
     minute = cron.split(" ")[0].removeprefix("*/")
     return int(minute) if minute.isascii() and minute.isdigit() and 0 < len(minute) < 3 else 5
 

@@ -1,7 +1,7 @@
 """When is a monitor down? ``judge_result`` judges each result of one of its places.
 
 The verdict of a single check (``up``, ``down``, ``degraded``: slow, or ``unknown``) is made in
-``app/checks/``. Here:
+``app/checks/``, that of a heartbeat in ``heartbeat.py``. Here:
 
 1. Each place votes with its newest result, unless that result is ``unknown`` or too old
    (``valid_votes``, ``vote_valid_for``). The monitor's rule makes one verdict of the votes
@@ -42,9 +42,9 @@ monitor's ``confirmations``:
 
 The second good check ends an incident; its ``ended_at`` is the time of the first. The results of a
 heartbeat are conclusive: its first failure opens an incident, whatever ``n`` is, and its first
-success ends it. ``unknown`` neither confirms, cancels nor ends anything but BEHIND. It also does
-not bring the next check forward: otherwise a target that the policy forbids would be checked every
-few seconds for ever.
+success ends it. ``unknown`` neither confirms, cancels nor ends anything but BEHIND, except in
+maintenance (below). It also does not bring the next check forward: otherwise a target that the
+policy forbids would be checked every few seconds for ever.
 
 A monitor with parents (``Parents``) becomes BEHIND instead of CONFIRMING or OPEN while a parent is
 down, or the failure or recovery of a parent is not confirmed. If the monitor fails before its
@@ -54,7 +54,7 @@ starts after the end of theirs.
 
 Maintenance: checks continue, but no incident opens and no alert is sent.
 
-- A failure that is being confirmed is dropped at the first failing check in maintenance. Failing
+- A failure that is being confirmed is dropped at the first check in maintenance. Failing
   checks in maintenance start nothing. Therefore an outage that outlasts the maintenance is
   confirmed again, and its incident starts with the first failing check after the end: a service
   that comes back a few seconds late after a planned stop alerts nobody.
@@ -475,7 +475,7 @@ def without_future(situation: Situation, result: NewResult, now: datetime) -> Si
 
 
 def is_outdated(situation: Situation, result: NewResult) -> bool:
-    """Whether a newer result of the same place was judged before."""
+    """Whether a result of the same place was judged that is newer by at most ``MAX_OUTDATED``."""
     newest = situation.votes.get(result.place)
     return newest is not None and timedelta(0) < newest.at - result.at <= MAX_OUTDATED
 

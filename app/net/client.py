@@ -295,8 +295,8 @@ def _watchdog(sockets: list[socket.socket], deadline: float) -> Iterator[threadi
 
 
 class _HeadReader(HTTPResponse):
-    """Reads the status line and headers of an answer. ``on_status`` gets the status as soon as it
-    is read: headers that are too many, too long or cut off raise after that.
+    """Reads the status line and headers of an answer. ``on_status`` gets the status even
+    if the headers after it cannot be read: if they are too many, too long or cut off.
     """
 
     def __init__(self, on_status: Callable[[int], None], *args: Any, **kwargs: Any) -> None:
@@ -391,7 +391,7 @@ def _connect_for(connection: HTTPConnection, connect: Connect) -> socket.socket:
 class _PinnedAdapter(Adapter):
     """Connects to these addresses, whatever the URL's host is. The host is used for the Host header
     and to verify the certificate. ``sockets``: duplicate handles of its connections, for the
-    watchdog. ``status``: the status of the answer as soon as its first line is read.
+    watchdog. ``status``: of the answer, even if the headers after it cannot be read.
     """
 
     def __init__(self, addresses: Sequence[str], ca_bundle: str | None) -> None:

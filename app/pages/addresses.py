@@ -81,9 +81,9 @@ def link_name(path: str) -> str:
     return "/".join(parts[1:]) if len(parts) == 3 else ""
 
 
-def links_of(slug: str, name: str, *, own_host: bool) -> PageLinks:
+def links_of(slug: str, name: str, *, on_page_host: bool) -> PageLinks:
     above = "../" * name.count("/")
-    if own_host:
+    if on_page_host:
         return PageLinks(above, above, above or "./")
     if name in (FRONT, SUMMARY):
         return PageLinks("../", f"{slug}/", slug)
@@ -111,7 +111,7 @@ class PageContext:
     static: Callable[[str], str]
     up: str
     front: str
-    own_host: bool = False
+    on_page_host: bool = False
     stale: bool = False
     component: Component | None = None
     brand: Brand = UNBRANDED

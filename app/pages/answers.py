@@ -99,9 +99,7 @@ class PageAnswer:
         return () if environ["REQUEST_METHOD"] == "HEAD" else (body,)
 
 
-def compressed_answer(
-    status: str, body: bytes, headers: Headers, etag: str | None = None
-) -> PageAnswer:
+def page_answer(status: str, body: bytes, headers: Headers, etag: str | None = None) -> PageAnswer:
     compressed = gzip.compress(body, 6, mtime=0) if etag and len(body) >= MIN_GZIP_BYTES else None
     if compressed is not None:
         headers = [*headers, ("Vary", "Accept-Encoding")]
@@ -154,9 +152,9 @@ def _for_readers(
 ) -> PageAnswer:
     """An answer that everybody may cache; if not everybody may read the page, nobody may."""
     if address is not None and address.visibility not in EVERYBODY:
-        return compressed_answer("200 OK", body, [*headers, PRIVATE, ("Vary", "Cookie")])
+        return page_answer("200 OK", body, [*headers, PRIVATE, ("Vary", "Cookie")])
     # A weak ETag, because the compressed bytes differ.
-    return compressed_answer(
+    return page_answer(
         "200 OK", body, [*headers, ("Cache-Control", cache_control)], f'W/"{version}"'
     )
 
@@ -165,7 +163,7 @@ def text_answer(code: int, sentence: str, more: Sequence[tuple[str, str]] = ()) 
     """A sentence as plain text. ``more``: headers of this answer alone."""
     content_type = ("Content-Type", "text/plain; charset=utf-8")
     headers = [content_type, PRIVATE, ("X-Content-Type-Options", "nosniff"), *more]
-    return compressed_answer(_status(code), (sentence and f"{sentence}\n").encode(), headers)
+    return page_answer(_status(code), (sentence and f"{sentence}\n").encode(), headers)
 
 
 def _status(code: int) -> str:
@@ -205,7 +203,7 @@ def _message(
     )
     security_headers = html_headers(noindex=True, style=f"'sha256-{_STYLE_HASH}'")
     headers = [("Content-Type", HTML), PRIVATE, *security_headers, *more]
-    return compressed_answer(_status(code), body.encode(), headers)
+    return page_answer(_status(code), body.encode(), headers)
 
 
 def _matches(header: str | None, etag: str) -> bool:
@@ -262,4 +260,4 @@ def _read(path: Path, _changed_ns: int) -> tuple[str, PageAnswer]:
         ("Cache-Control", FOR_A_YEAR),
         ("X-Content-Type-Options", "nosniff"),
     ]
-    return version, compressed_answer("200 OK", body, headers, f'W/"{version}"')
+    return version, page_answer("200 OK", body, headers, f'W/"{version}"')

@@ -28,12 +28,12 @@ from werkzeug.wrappers import Request, Response
 from app.access.tokens import Purpose
 from app.config import Settings
 from app.errors import NotFound, Throttled, Unavailable
-from app.headers import OWN_HOST
+from app.headers import PAGE_HOST
 from app.i18n import N_, _, speaking
 from app.middleware import EARLY, Environ, Layer, continued
 from app.pages import addresses, answers, front, history, routes, subscribe
 from app.pages.addresses import FRONT, HTML, Directory, PageContext, PageLinks, Visit
-from app.pages.answers import PageAnswer, cached_answer, compressed_answer, not_found, text_answer
+from app.pages.answers import PageAnswer, cached_answer, not_found, page_answer, text_answer
 from app.pages.copies import MONTHS, Copies, image_name, month_name, page_name, page_of
 from app.pages.memory import CachedValue, Memory
 from app.pages.routes import CachedRoute, FormRoute
@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 ANSWERED_METHODS = ("GET", "HEAD")
 MAX_PAGES, MAX_IMAGES = 500, 100  # in the cache
 MAX_FORM_BYTES = 16_384
-LOOKUPS, LOOKUP_SECONDS = 5, 0.25  # queries for pages that are not cached: at most 5 in 0.25 s
+LOOKUPS, LOOKUP_SECONDS = 5, 0.25  # reads of the directory for unknown pages: at most 5 in 0.25 s
 # The keys of the two values that are cached once, and the names of their copies.
 DIRECTORY, LIST = "addresses", "list"
 # These answer while the database does not, and must not wait for it.
@@ -78,12 +78,12 @@ Start = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request for an address of a page. ``own_host``: the request has the page's host name."""
+    """A request for an address of a page. ``on_page_host``: its host name is that of the page."""
 
     environ: Environ
     address: PageAddress
     links: PageLinks
-    own_host: bool
+    on_page_host: bool
 
     @property
     def method(self) -> str:
@@ -127,7 +127,7 @@ class StatusPageLayer(Layer):
         path = environ.get("PATH_INFO") or "/"
         address = self._page_of_host(environ, path)
         if address is not None:
-            environ[OWN_HOST] = True
+            environ[PAGE_HOST] = True
             environ["SCRIPT_NAME"] = ""  # only PUBLIC_URL has a folder, not the host of a page
         if address is None and not addresses.is_status_path(path) and self._link(path) is None:
             return self.inner(environ, start_response)
@@ -191,7 +191,7 @@ class StatusPageLayer(Layer):
         return address
 
     def _count_lookup(self) -> bool:
-        """Count a query for a page that is not cached. Return False if there were too many."""
+        """Count a read of the directory for an unknown page. Return False if it is one too many."""
         now, lookups = self.clock(), self._lookups
         if len(lookups) == LOOKUPS and now - lookups[0] < LOOKUP_SECONDS:
             return False
@@ -217,10 +217,10 @@ class StatusPageLayer(Layer):
         address = host_page or self._find_address(lambda pages: pages.by_slug.get(slug))
         if address is None:
             return not_found()
-        own_host = host_page is not None
-        links = addresses.links_of(slug, name, own_host=own_host)
+        on_page_host = host_page is not None
+        links = addresses.links_of(slug, name, on_page_host=on_page_host)
         with speaking(translations_of(address.brand.language)):
-            return self._serve_page(PageRequest(environ, address, links, own_host), name)
+            return self._serve_page(PageRequest(environ, address, links, on_page_host), name)
 
     # --- a page's answers
 
@@ -234,7 +234,7 @@ class StatusPageLayer(Layer):
         has_password = address.visibility == Visibility.PASSWORD
         if not admitted and not has_password:
             return not_found()
-        if page_request.own_host and name == FAVICON:
+        if page_request.on_page_host and name == FAVICON:
             if method not in ANSWERED_METHODS:
                 return _read_only()
             return self._serve_favicon(page_request, admitted)
@@ -362,9 +362,14 @@ class StatusPageLayer(Layer):
     ) -> PageAnswer:
         """The answer of a route, rendered once for each cached value and each look of the page."""
         address, value = page_request.address, cached.value
-        context = self._context(page_request.links, page_request.own_host, stale, address.brand)
+        context = self._context(page_request.links, page_request.on_page_host, stale, address.brand)
         context = replace(context, component=component)
-        look = (page_request.own_host, stale and value.made_at, address.visibility, address.brand)
+        look = (
+            page_request.on_page_host,
+            stale and value.made_at,
+            address.visibility,
+            address.brand,
+        )
         key = (route.name, component and component.id, *look)
         return cached.get(key, lambda: cached_answer(route, route.make(value, context), address))
 
@@ -390,14 +395,14 @@ class StatusPageLayer(Layer):
         )
 
     def _context(
-        self, links: PageLinks, own_host: bool, stale: bool, brand: Brand = UNBRANDED
+        self, links: PageLinks, on_page_host: bool, stale: bool, brand: Brand = UNBRANDED
     ) -> PageContext:
         return PageContext(
             templates=self._app.jinja_env,
             static=partial(self._assets.link, links.root),
             up=links.up,
             front=links.front,
-            own_host=own_host,
+            on_page_host=on_page_host,
             stale=stale,
             brand=brand,
         )
@@ -412,7 +417,7 @@ class StatusPageLayer(Layer):
         if method not in form_route.methods:
             return _not_allowed(_("This address does not take that."), sorted(form_route.methods))
         address = page_request.address
-        context = self._context(page_request.links, page_request.own_host, False, address.brand)
+        context = self._context(page_request.links, page_request.on_page_host, False, address.brand)
         with self._app.app_context():
             response = form_route.answer(Visit(request, address, context, self._public, token))
             return self._uncached(response)
@@ -463,7 +468,7 @@ class StatusPageLayer(Layer):
         for name, value in answers.html_headers(noindex=True):
             response.headers.setdefault(name, value)
         headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
-        return compressed_answer(response.status, response.get_data(), headers)
+        return page_answer(response.status, response.get_data(), headers)
 
     # --- reading
 

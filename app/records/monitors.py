@@ -129,7 +129,9 @@ def interval_fields(seconds: int) -> dict[str, int]:
 
 
 class MonitorStatus(StrEnum):
-    """The status that a monitor shows: the first of these that applies (decision 3)."""
+    """The status that a monitor shows (decision 3): the first of PAUSED to UNREACHABLE that
+    applies, else FAILING, else that of its last verdict.
+    """
 
     PAUSED = "paused"
     MAINTENANCE = "maintenance"
@@ -205,7 +207,7 @@ class Monitor:
     locations: tuple[str, ...] = DEFAULT_PLACES  # the names of its places
     location_rule: Annotated[str, LocationRule] = LocationRule.MAJORITY
     depends_on: tuple[int, ...] = ()  # the ids of the monitors that it is reached through
-    # options of kinds of check
+    # fields that only some kinds of check have
     starttls: Annotated[str | None, StartTls, Mark.OPTION] = None
     ping_count: Annotated[int, Range(*PING_COUNT), Mark.OPTION] = DEFAULT_PING_COUNT
     assertions: Annotated[tuple[Assertion, ...], Mark.SECRET] = ()

@@ -254,7 +254,7 @@ def _value_holds(op: str, value: Any, expected: str, work: WorkBudget) -> bool:
     if number is not None and limit is not None:
         return _ORDERS[op](number, limit)
     # A number is neither more nor less than a text: "error" is not above 100.
-    return (number is limit is None) and _ORDERS[op](value_text, expected)
+    return number is None and limit is None and _ORDERS[op](value_text, expected)
 
 
 def _text(value: Any) -> str:

@@ -206,7 +206,7 @@ def test_readyz_and_doctor_report_a_worker_without_heartbeats(app, settings):
     assert row.sentence.startswith("None is running. The last sign of one is from ")
     worker = Worker(app, settings)
     with app.app_context():
-        worker._write_sign()
+        worker._write_sign_of_life()
     assert ready(app) == (200, [])
     assert [finding.sentence for finding in findings(app, "alert worker")] == ["It runs."]
 

@@ -343,7 +343,7 @@ def test_a_lane_that_fails_as_a_whole_stops_no_other_and_ends_the_heartbeat(
     box.turn(5)
     assert len(sink.to("/other")) == 1
     signs = []
-    monkeypatch.setattr(box.worker, "_write_sign", lambda: signs.append(1))
+    monkeypatch.setattr(box.worker, "_write_sign_of_life", lambda: signs.append(1))
     before = fault.times
     for _ in range(5):
         box.tell(Event.CERTIFICATE_EXPIRING, other, extra={"days_left": 3})  # this lane works

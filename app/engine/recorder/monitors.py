@@ -134,7 +134,9 @@ def apply_changes(
 
 
 def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Pause a monitor. An open incident ends now, without a recovery message (decision 2)."""
+    """Pause a monitor. An open incident ends now (decision 2). Nobody is notified, except that
+    services with an alert for each incident are sent its end.
+    """
     row = lock_state(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if monitor.paused:

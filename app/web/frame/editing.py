@@ -5,7 +5,7 @@ handles a request in these steps:
 - ``bind`` makes the form. Only the fields that the person changed are sent to the store.
 - ``answer_unread``: if the record of a sent form cannot be read, because it was deleted or the
   server does not answer, show the form as it was sent, with a stand-in for the record.
-- ``answer_button`` answers a button that stores nothing, such as one that adds a row.
+- ``answer_button`` answers a button that does not save the record, such as one that adds a row.
 - ``question`` asks the person before the form is saved, if that is needed.
 - ``save`` stores the fields. If others have saved the record meanwhile, their changes of other
   fields are kept.
@@ -122,7 +122,7 @@ class Editing(Generic[R, F]):
         return bound
 
     def answer_button(self) -> Response | None:
-        """The answer to a button of the form that stores nothing; None for any other button."""
+        """The answer to a button that does not save the record; None for any other button."""
         return None
 
     def question(self) -> Response | None:

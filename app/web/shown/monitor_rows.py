@@ -96,7 +96,7 @@ def time_in_state(state: str, seconds: float) -> str:
 
 
 def host(url: str) -> str:
-    """The short form of a URL: host, port and a short path."""
+    """The short form of a URL: without scheme, query and fragment."""
     try:
         parts = urlsplit(url)
     except ValueError:
