@@ -32,11 +32,11 @@ def part(words):
 
 supervisor = serve.Supervisor(read(), part)
 child = serve.Child("checker", ["checker"])
-supervisor._look_after(child)
+supervisor._supervise(child)
 os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-supervisor._look_after(child)
+supervisor._supervise(child)
 child.due = float("-inf")
-supervisor._look_after(child)
+supervisor._supervise(child)
 os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 """
 
