@@ -11,9 +11,9 @@ from dataclasses import MISSING, dataclass
 from functools import lru_cache
 from typing import Any
 
-from app.checks.dns import checks
 from app.i18n import N_, _
 from app.records import HEARTBEAT_URL, Assertion, AssertionSource, CheckSpec, Monitor, is_heartbeat
+from app.rules import dns_url
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
 
 # Fields of the monitor that every kind has but the heartbeat, which is not checked.
@@ -137,7 +137,7 @@ DNS = Kind(
     label="DNS",
     address="dns:example.com?type=MX",
     schemes=("dns",),
-    read=checks.read,
+    read=dns_url.read,
     fields=frozenset({"alert_condition", "alert_text_lookup", "assertions"}),
     phases=("dns", "ttfb"),
     sources=frozenset({AssertionSource.ANSWER, AssertionSource.RESPONSE_TIME}),

@@ -3,6 +3,10 @@ and 9)."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from app.checks.kinds import FIELDS, KINDS, kind_of
@@ -12,6 +16,7 @@ from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
 from app.forms.schema import bind, overlay
 from app.records import KIND_OPTIONS, Monitor, Pair
 
+HOME = Path(__file__).parents[2]
 MIN = {"name": "Mail", "url": "tcp://mail.test:25", "interval": "60"}
 MAIL = Monitor(1, "Mail", "tcp://mail.test:25", 60)
 
@@ -160,3 +165,11 @@ def test_section_9_and_17_other_addresses_are_refused_with_a_sentence(url, sente
     errors = faults(MonitorForm, MIN | {"url": url})
     assert list(errors) == ["url"]
     assert sentence in errors["url"][0]
+
+
+def test_the_kinds_load_no_library_that_makes_checks():
+    """Web servers and commands read the kinds; pycurl would cost each of them 6 MB."""
+    asks = "import sys, app.checks.kinds; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", asks], cwd=HOME, text=True).split()
+    assert "app.checks.kinds" in loaded
+    assert not {"pycurl", "OpenSSL"} & set(loaded)
