@@ -91,7 +91,7 @@ def retry(delivery_id: int, now: datetime) -> None:
             raise Conflict(_("This message's text cannot be read, so it cannot be sent again."))
         row.status, row.reason = DeliveryStatus.PENDING, Reason.BY_HAND
         row.covered_by, row.next_attempt_at = None, now
-        # A retry by hand is sent now: neither a burst nor flapping puts it on hold, and earlier
+        # A retry by hand is sent now: neither a burst nor flapping delays it, and earlier
         # attempts do not lengthen its pauses.
         row.facts = {**row.facts, "by_hand": iso(now), "earlier_attempts": len(row.attempts or ())}
         wakeups.note(session, liveness.WORKER)

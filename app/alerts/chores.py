@@ -82,9 +82,9 @@ def give_up_expired(session: AnySession, ids: Sequence[int], now: datetime) -> N
 
 
 def hold_after_restore(session: AnySession, now: datetime) -> int:
-    """Put on hold the messages of a restored backup that are older than RESTORED_OLD, until a
-    person retries them or gives them up: their outages are over, or people know of them. Returns
-    the number of messages.
+    """Hold the messages of a restored backup that are older than RESTORED_OLD for good, unless a
+    person retries them: their outages are over, or people know of them. Returns the number of
+    messages.
     """
     return rows_changed(
         session,

@@ -26,6 +26,7 @@ one message of twenty.
                        incident that is deleted
  pending    held       quiet hours have begun                                        digests
  pending    held       it is a recovery, and the digest covers it with its outage    digests
+ held       held       a digest covers it, or its incident has ended: held for good  digests
  held       pending    quiet hours end, at a service of BY_INCIDENT                  digests
  pending    pending    it is deferred, for flapping or for the rest of a burst       decide_next
  pending    held       it is superseded, or part of a burst or of several that were  decide_next
@@ -92,7 +93,7 @@ GROUPED = {
 
 
 class Reason(StrEnum):
-    """Why a row waits, is on hold or is not sent any more. The values are stored, so they never
+    """Why a row is deferred, on hold or held for good. The values are stored, so they never
     change. web/views/deliveries has their sentences.
     """
 
@@ -102,7 +103,7 @@ class Reason(StrEnum):
     QUIET_HOURS = QUIET_HOURS
     RESTORED = RESTORED
     SETTLED = N_("settled")  # a reminder whose incident was acknowledged or ended meanwhile
-    BY_HAND = N_("retried by hand")  # pending again: neither deferred nor put on hold
+    BY_HAND = N_("retried by hand")  # pending again: neither deferred nor grouped
     GIVEN_UP = N_("given up by hand")
     EXPIRED = N_("Not sent: it could not be sent within 24 hours.")  # without an attempt
 
@@ -416,8 +417,8 @@ def burst_span(changes: Sequence[LaneChange], at: datetime) -> tuple[datetime, d
 
 def flapping_at(times: Sequence[datetime], at: datetime) -> tuple[int | None, bool]:
     """``times``: the openings of a monitor; ``at``: one of them. Returns the number of openings in
-    the 10 minutes before it, None if that is not flapping, and whether an earlier message has
-    reported the flapping.
+    the 10 minutes up to it, itself among them (None if that is not flapping), and whether an
+    earlier message has reported the flapping.
     """
 
     def count(moment: datetime) -> int:
@@ -440,8 +441,8 @@ class Lanes:
 
     ``busy``: lanes with a message that is being sent, at most ``max_busy``. At most half of them
     are lanes whose last attempt failed, so that hanging services leave threads free. ``stuck``:
-    lanes on which no turn can decide, though each of their rows can be read. While a lane is stuck,
-    the worker gives no sign of life.
+    lanes on which no turn can decide, though a decision on each row alone succeeds. While a lane is
+    stuck, the worker gives no sign of life.
 
     ``find`` returns the lanes with a due row, without the given lanes; ``max_claims``: the lanes
     from which one transaction claims a row.

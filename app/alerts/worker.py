@@ -15,7 +15,7 @@ From an event to the service:
 
 ``lanes.py`` has the table of a row's states, and of who changes them.
 
-One thread, the dispatcher, uses the database. Each message is sent on another thread, without the
+One thread reads and writes the database. Each message is sent on another thread, without the
 database, so a service that hangs blocks only its lane. A crash between these steps leaves
 the row pending, with a lease that ends within 30 s. If the service had taken the message, it is
 sent again, with the same ``message_id``.

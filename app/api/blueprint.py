@@ -2,8 +2,8 @@
 (``pings``).
 
 The routes are made from the table of operations. Errors have the order of decision 1: first 404 of
-the path, 401 (429), 405, 403, 413 and 415, then, from the view, 404 of the record, 422 and 409. All
-exceptions become JSON here.
+the path, 401 (429), 405, 403, 413 and 415, then, from the view, 404 of the record, 422 and 409. The
+403 of a network that the key may not be used from precedes 429. All exceptions become JSON here.
 """
 
 from __future__ import annotations

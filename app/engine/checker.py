@@ -1,11 +1,11 @@
 """The checker's loop: gives due checks to a carrier and records their outcomes.
 
-One thread uses the database, one (the prober's) uses the network, and housekeeping has separate
-threads. The schedule of the shards that this checker owns (``shards``) is computed from the
-database and cached in memory (``plan``); the change feed updates it (``changes``). A crash loses
-the running checks, which the next owner of the shards makes again, and the results of good checks
-that wait to be written (``recorder/steady``). "What a restart may lose" in docs/operate.md has the
-whole list.
+One thread reads and writes schedule and results, one (the prober's) uses the network, and
+housekeeping has threads of its own. The schedule of the shards that this checker owns (``shards``)
+is computed from the database and cached in memory (``plan``); the change feed updates it
+(``changes``). A crash loses the running checks, which the next owner of the shards makes again, and
+the results of good checks that wait to be written (``recorder/steady``). "What a restart may lose"
+in docs/operate.md has the whole list.
 """
 
 from __future__ import annotations

@@ -156,7 +156,9 @@ class PlannedLoop(CheckLoop):
         self._counts: deque[tuple[float, int]] = deque()  # of checks, by time (monotonic)
 
     def start_due(self, limit: int = AT_ONCE, without: Collection[int] = ()) -> list[Job]:
-        """Start the due checks, except of monitors in ``without``; returns their jobs."""
+        """Start the due checks; returns their jobs. Those of monitors in ``without`` are taken from
+        the plan, but not started: they count as running until they end or their time is over.
+        """
         jobs = [
             job for job in self._plan.take(self._clock(), limit) if job.monitor_id not in without
         ]

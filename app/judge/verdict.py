@@ -510,7 +510,8 @@ def judge_votes(
     """Judge the votes again after the monitor's rule or places have changed ``now``.
 
     No incident opens without a check: the next checks decide, and are made soon (``recheck``). A
-    good verdict ends an incident at once, unless its recovery is being confirmed already.
+    good verdict outside of maintenance ends an incident at once, unless its recovery is being
+    confirmed already.
     """
     state, decision = situation.state, _voted(rules, situation, now, maintenance=maintenance)
     verdict = decision.verdict

@@ -69,8 +69,9 @@ class MonitorAssignments:
         return [row["checked_at"] for row in self._rows()]
 
     def places(self) -> dict[int, datetime]:
-        """Since when each place checks the monitor (``Rules.places_since``). A row that was never
-        checked has the time (ms) of its assignment as its generation (``assignments.assign``).
+        """Since when each place checks the monitor (``Rules.places_since``). A row that was not
+        checked since its assignment, or since a pause or another change that reset it, has the time
+        (ms) of that as its generation.
         """
         return {
             row["location_id"]: _LONG_AGO if row["checked_at"] else from_ms(row["generation"])

@@ -298,7 +298,8 @@ def judge_votes_again(session: AnySession, row: MonitorRow, now: datetime) -> No
     no vote any more; a new one has none yet. Inside ``writing()``.
 
     The next check may be an hour away. Until then, the monitor would be down because of a place
-    that no longer checks it.
+    that no longer checks it. If a place that saw the failure is silent, nothing changes until the
+    next check.
     """
     if row.paused:
         return
@@ -313,7 +314,7 @@ def judge_votes_again(session: AnySession, row: MonitorRow, now: datetime) -> No
     if decision.effect is Effect.END and silent_failures(
         monitor.rules, votes, state_before.down_since, now
     ):
-        return  # a place that saw the failure is silent: the next check ends the incident so
+        return  # a place that saw the failure is silent: the next check decides
     monitor.set_state(decision.situation.state)
     unconfirmed_at = monitor.columns["unconfirmed_at"]
     if decision.recheck or decision.unconfirmed:

@@ -179,7 +179,7 @@ class Steady:
 
     def take(self, claim: Claim, outcome: Outcome) -> Standing | None:
         """Take a result that changes nothing, and return its monitor's new standing; None for any
-        other result.
+        other result. A second result of one scheduled check is dropped: it returns the standing.
         """
         monitor = self._monitors.get(claim.monitor_id)
         if monitor is None or monitor.left_steady:
