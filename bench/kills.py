@@ -128,7 +128,7 @@ def prepare(app: Flask, target: Target, monitors: int, dice: random.Random) -> d
             fields = {"interval": dice.randint(10, 30), "confirmations": 2, "timeout": 5}
             with writing() as session:
                 row = MonitorRow(**{**monitor(number, url, now), **fields})
-                recorder.watch(session, [(row, [DEFAULT_PLACE_ID])], now)
+                recorder.add_monitors(session, [(row, [DEFAULT_PLACE_ID])], now)
         rows = db.session.execute(select(MonitorRow.id, MonitorRow.interval)).all()
         db.session.remove()
         return dict(map(tuple, rows))

@@ -109,7 +109,7 @@ def make_heartbeat(app: Flask, token: str = "", **fields: Any) -> MonitorRow:
     monitor = make_monitor(app, places=(), **{"url": "heartbeat:", "interval": 3600} | fields)
     token = token or str(uuid.uuid4())
     with app.app_context(), writing() as session:
-        recorder.watch_heartbeat(session, monitor.id, token, keyed_hash("ping", token), None)
+        recorder.add_heartbeat(session, monitor.id, token, keyed_hash("ping", token), None)
     return monitor
 
 

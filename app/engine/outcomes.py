@@ -86,7 +86,7 @@ class OutcomeRecorder:
         """
         self._write_steady()
         self._record_batch()
-        self._steady.start()
+        self._steady.follow_changes()
 
     def remember(self, claim: Claim, standing: Standing, assigned: Assigned) -> None:
         """Cache the columns of a steady monitor from rows read after ``before_reading``."""

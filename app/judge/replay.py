@@ -92,7 +92,8 @@ class BlockedSpan:
 
 class Replay:
     """Judges stored results in their order. ``outages``: the outages that they show and that have
-    ended, without the time of the ``incidents`` (in order).
+    ended, without the time of the ``blocked`` spans (in order). ``behind``: the times in which the
+    monitor was unreachable because of a parent, as far as they have ended.
 
     ``covers``: how long a result counts if its ``covers_ms`` is None. ``since``: earlier results
     only vote. ``state``: the monitor's state at ``since``. ``covered_until``: when the results
@@ -105,14 +106,14 @@ class Replay:
         covers: timedelta,
         since: datetime,
         state: State,
-        incidents: Sequence[BlockedSpan] = (),
+        blocked: Sequence[BlockedSpan] = (),
         covered_until: datetime | None = None,
         parents_at: ParentsAt = lambda _at: NO_PARENTS,
     ) -> None:
         self._rules, self._covers, self._parents_at = rules, covers, parents_at
-        self._incidents = list(incidents)
+        self._blocked_spans = list(blocked)
         self._since = since
-        self._incident_until = since  # the end of the newest incident that has started
+        self._blocked_until = since  # the end of the newest blocked span that has started
         self._last: datetime | None = None  # the start of the last check
         self._covered_until = covered_until
         self.situation = Situation(state)
@@ -120,7 +121,7 @@ class Replay:
         self.first: datetime | None = None
         self.decision: Decision | None = None  # the last of these
         self.outages: list[TimeSpan] = []
-        self._behind: list[BehindSpan] = []
+        self.behind: list[BehindSpan] = []
         self.behind_since = since  # if the state is BEHIND
 
     def judge(self, checks: Iterable[PastResult]) -> None:
@@ -153,26 +154,20 @@ class Replay:
         state = self.situation.state
         return state.down_since if state.stage is Stage.OPEN else None
 
-    def all_outages(self) -> Sequence[TimeSpan]:
-        """All outages. One that goes on ends when the last result stops counting."""
+    def finish(self) -> None:
+        """End what goes on when the last result stops counting."""
         if self._covered_until is not None:
-            self._start_incidents(self._covered_until)
+            self._start_blocked_spans(self._covered_until)
             self._end(self._covered_until)
-        return self.outages
-
-    def all_behind(self) -> Sequence[BehindSpan]:
-        """The times in which the monitor was unreachable because of a parent."""
-        self.all_outages()
-        return self._behind
 
     def _judge(self, check: NewResult, covers: timedelta) -> None:
-        self._start_incidents(check.at)
+        self._start_blocked_spans(check.at)
         self._pass_time(check.at)
         self._last = check.at
         self._covered_until = max(self._covered_until or check.at, check.at + covers)
         situation = self.situation
         decision = judge_result(self._rules, situation, check)
-        if check.at < self._since or check.at < self._incident_until:
+        if check.at < self._since or check.at < self._blocked_until:
             self.situation = Situation(situation.state, decision.situation.votes)  # it only votes
             return
         self._note_behind(situation.state, decision.situation.state, decision.at)
@@ -190,23 +185,23 @@ class Replay:
         elif self._last is not None and until - self._last > gap:
             self._set_state(after_gap(self.situation.state))
 
-    def _start_incidents(self, until: datetime) -> None:
-        """At the start of each stored incident before ``until``, end the outage that goes on: from
-        then on the incident has it.
+    def _start_blocked_spans(self, until: datetime) -> None:
+        """At the start of each blocked span before ``until``, end the outage that goes on: the
+        stored incident covers it from then on.
         """
-        while self._incidents and self._incidents[0].started_at <= until:
-            incident = self._incidents.pop(0)
-            if self._covered_until is not None and self._covered_until < incident.started_at:
+        while self._blocked_spans and self._blocked_spans[0].started_at <= until:
+            span = self._blocked_spans.pop(0)
+            if self._covered_until is not None and self._covered_until < span.started_at:
                 self._end(self._covered_until)
             state = self.situation.state
-            if state.failing_since and not incident.by_hand:
+            if state.failing_since and not span.by_hand:
                 # The checks that opened the incident confirm the failures before them.
                 self._set_state(replace(state, down_since=state.failing_since))
-            self._end(incident.started_at, recovered=False)
-            self._incident_until = max(self._incident_until, incident.ended_at or FAR_FUTURE)
-            if incident.pause:
+            self._end(span.started_at, recovered=False)
+            self._blocked_until = max(self._blocked_until, span.ended_at or FAR_FUTURE)
+            if span.pause:
                 self.situation = Situation(self.situation.state)
-                resumed_at = incident.ended_at or FAR_FUTURE
+                resumed_at = span.ended_at or FAR_FUTURE
                 since = dict.fromkeys(self._rules.places_since, resumed_at)
                 self._rules = replace(self._rules, places_since=since)
 
@@ -227,7 +222,7 @@ class Replay:
             return
         since = previous.failing_since or new_state.failing_since or at
         if previous.behind is not None and self.behind_since < since:
-            self._behind.append((previous.behind, (self.behind_since, since)))
+            self.behind.append((previous.behind, (self.behind_since, since)))
         self.behind_since = since
 
     def _set_state(self, state: State) -> None:

@@ -119,9 +119,9 @@ def test_removing_a_place_ends_what_its_last_check_stands_for(places):
     for name, verdict in (("berlin", "up"), ("oslo", "degraded"), ("sydney", "unknown")):
         places.see(name, verdict, 0)
     with writing() as session:
-        recorder.watch_from(session, places.id, [places.places["berlin"]], at(600))
+        recorder.set_places(session, places.id, [places.places["berlin"]], at(600))
     assert places.degraded(1800) == pytest.approx(600, abs=1)
     assert places.seconds(1800)["up"] == pytest.approx(1800, abs=1), "berlin's counts on"
     with writing() as session:
-        recorder.watch_from(session, places.id, [places.places["sydney"]], at(2400))
+        recorder.set_places(session, places.id, [places.places["sydney"]], at(2400))
     assert sum(places.seconds(3000).values()) == pytest.approx(2400, abs=1), "nobody checked since"

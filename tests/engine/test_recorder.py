@@ -612,12 +612,12 @@ def test_a_place_that_is_no_longer_assigned_has_no_vote(engine):
     engine.scheduled(engine.claim(id, ids["oslo"]), "up", 0, "oslo")
     late = engine.claim(id, ids["oslo"])
     with writing() as session:
-        recorder.watch_from(session, id, [ids["berlin"]], at(1))
+        recorder.set_places(session, id, [ids["berlin"]], at(1))
     assert engine.scheduled(late, "up", 2, "oslo") is None
     engine.scheduled(engine.claim(id, ids["berlin"]), "down", 3, "berlin")
     assert len(engine.incidents(id)) == 1
     with writing() as session:
-        recorder.watch_from(session, id, ids.values(), at(4))
+        recorder.set_places(session, id, ids.values(), at(4))
     assert engine.scheduled(late, "up", 5, "oslo") is None, "of before it watched again"
 
 

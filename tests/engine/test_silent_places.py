@@ -224,7 +224,7 @@ def test_a_change_that_is_made_during_the_look_counts(house, monkeypatch, change
             if change == "paused":
                 recorder.pause(session, id, house.now)
             else:
-                recorder.watch_from(session, id, [journal.place_id("default")], house.now)
+                recorder.set_places(session, id, [journal.place_id("default")], house.now)
         show(causes, *more)
 
     monkeypatch.setattr(recorder, "show_unknown", changed_first)

@@ -56,7 +56,7 @@ class Owner:
         self.read()
 
     def read(self):
-        self.steady.start()
+        self.steady.follow_changes()
         claim = self.claim()
         for assignment in assignments.of_monitors(1, [self.id]):
             self.steady.remember(self.id, steady_as_read(claim, _standing(assignment), assignment))

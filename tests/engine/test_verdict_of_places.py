@@ -319,7 +319,7 @@ def test_a_result_of_a_place_that_was_deleted_does_not_claim_another(places):
     places.start()
     places.see("oslo", "up", 0)
     with writing() as session:
-        recorder.watch_from(session, places.id, [places.places["berlin"]], at(1))
+        recorder.set_places(session, places.id, [places.places["berlin"]], at(1))
         session.delete(session.get(PlaceRow, places.places["oslo"]))
     (row,) = db.session.execute(select(*journal.RAW.values())).all()
     assert journal.decode([row])[0].location == "deleted"

@@ -63,8 +63,10 @@ def test_results_in_two_parts_show_what_they_show_together(
     whole.judge(checks)
     parts.judge(checks[:cut])
     parts.judge(checks[cut:])
-    outages = list(whole.all_outages())
-    assert outages == list(parts.all_outages())
+    whole.finish()
+    parts.finish()
+    outages = whole.outages
+    assert outages == parts.outages
     times = [time for outage in outages for time in outage]
     assert times == sorted(times)
     for start, end in outages:

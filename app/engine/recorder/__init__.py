@@ -23,28 +23,48 @@ from app.engine.recorder.incidents_by_hand import change_incident, create_incide
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
     FIELDS_OF_THE_RULE,
+    add_monitors,
     apply_changes,
     delete_monitor,
     pause,
     resume,
+    set_places,
     show_unknown,
-    watch,
-    watch_from,
 )
 from app.engine.recorder.pings import (
+    add_heartbeat,
     is_web_absent,
     next_deadline,
     record_deadlines,
     record_pings,
     sign_web,
-    watch_heartbeat,
 )
 from app.engine.recorder.results import judge_votes_again, record, record_claimed
 from app.engine.recorder.steady import Steady
 
 __all__ = [
-    "FIELDS_OF_THE_RULE", "Steady", "apply_changes", "ask", "change_incident", "create_incident",
-    "delete_incident", "delete_monitor", "is_web_absent", "judge_votes_again", "next_deadline",
-    "pause", "record", "record_claimed", "record_deadlines", "record_late", "record_pings",
-    "remind", "resume", "show_unknown", "sign_web", "watch", "watch_from", "watch_heartbeat",
+    "FIELDS_OF_THE_RULE",
+    "Steady",
+    "add_heartbeat",
+    "add_monitors",
+    "apply_changes",
+    "ask",
+    "change_incident",
+    "create_incident",
+    "delete_incident",
+    "delete_monitor",
+    "is_web_absent",
+    "judge_votes_again",
+    "next_deadline",
+    "pause",
+    "record",
+    "record_claimed",
+    "record_deadlines",
+    "record_late",
+    "record_pings",
+    "remind",
+    "resume",
+    "set_places",
+    "show_unknown",
+    "sign_web",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from app.db.statements import rows_changed, updating
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable
 from app.db.windows import MaintenanceTimes
-from app.engine.recorder.rows import lock_state, open_incident, remark
+from app.engine.recorder.rows import find_open_incident, lock_state, remark
 from app.errors import NotFound
 from app.i18n import _
 from app.records import Event, Outcome, Verdict
@@ -52,7 +52,7 @@ def notify_again(
     after the restore of an old backup, and a check has just shown that the incident still lasts.
     Lanes that the monitor no longer has are left out.
     """
-    incident = open_incident(session, monitor_id)
+    incident = find_open_incident(session, monitor_id)
     if incident is None:
         return
     incident.reminded_at = now  # the next reminder is due a whole period from now

@@ -29,7 +29,7 @@ from app.db.by_place import NewestCheck
 from app.db.tables import IncidentRow, MonitorEvidenceRow, ResultRow
 from app.db.types import Unreadable, from_ms, readable, to_ms
 from app.engine.recorder import by_place
-from app.engine.recorder.rows import open_incident
+from app.engine.recorder.rows import find_open_incident
 from app.engine.schedule import last_scheduled
 from app.records import GOOD_VERDICTS, PHASES, Outcome, Result, Verdict
 from app.rules.time import iso
@@ -55,7 +55,7 @@ _LAST_GOOD = select(_EVIDENCE.c.monitor_id, _EVIDENCE.c.last_good).where(
 _ASKED = select(MonitorEvidenceRow.asked).where(MonitorEvidenceRow.monitor_id == bindparam("id"))
 
 
-def check_of(outcome: Outcome) -> dict[str, Any]:
+def entry_of(outcome: Outcome) -> dict[str, Any]:
     """The check as evidence is stored: ready for JSON."""
     result = outcome.result
     return {
@@ -123,12 +123,12 @@ class FailingChecks:
     def add(self, outcome: Outcome, *, first: bool) -> None:
         """Add a failing check. ``first``: drop the stored ones, except those stored aside."""
         id = outcome.result.monitor_id or 0
-        self._set(id, [*(self.aside(id) if first else self._checks_of(id)), check_of(outcome)])
+        self._set(id, [*(self.aside(id) if first else self._checks_of(id)), entry_of(outcome)])
 
     def add_aside(self, outcome: Outcome) -> None:
         """Store a failing check of a place that does not change the monitor's state."""
         id, location = outcome.result.monitor_id or 0, outcome.result.location
-        self._set(id, [*self._but_aside(id, location), check_of(outcome) | {ASIDE: True}])
+        self._set(id, [*self._but_aside(id, location), entry_of(outcome) | {ASIDE: True}])
 
     def drop_aside(self, monitor_id: int, location: str) -> None:
         """Drop the failing check of a place that is stored aside: its check is good again."""
@@ -201,11 +201,11 @@ def with_assertions(session: AnySession, result: Result) -> Result:
 
 def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
     """Add a failing check of one more place to the evidence of the open incident."""
-    incident = open_incident(session, monitor_id)
+    incident = find_open_incident(session, monitor_id)
     evidence = None if incident is None else readable(incident.evidence)
     if incident is None or not isinstance(evidence, dict):
         return
-    check = check_of(outcome)
+    check = entry_of(outcome)
     shown = {name: check[name] for name in ("checked_at", "verdict", *by_place.OF_CHECK)}
     places = [
         place | shown | {"earlier": False, "check": check}

@@ -144,7 +144,7 @@ def find_outages(
         )
         for search, replaced, spans, behind in _replayed(needed, incidents, parents):
             outages = [outage for span in spans if (outage := _outage(span, search, title))]
-            stored = [_as_stored(row) for row in replaced]
+            stored = [_outage_of(row) for row in replaced]
             times = _store_behind(session, search, behind)
             if outages != stored:
                 times += _changed_span(stored, outages) or ()
@@ -325,8 +325,10 @@ def _replayed(
         else:
             replaced = [row for row in search.stored if row.started_at < search.final_at]
             search.behind = [row for row in search.behind if row.started_at < search.final_at]
-            new_outages = _not_judged_in_time(outages, in_time.all_outages(), replaced)
-            yield search, replaced, new_outages, replay.all_behind()
+            in_time.finish()
+            new_outages = _not_judged_in_time(outages, in_time.outages, replaced)
+            replay.finish()
+            yield search, replaced, new_outages, replay.behind
     replays = {search.monitor.id: (replay, in_time) for search, replay, in_time in unfinished}
     for search, checks in _read(
         (search, search.final_at, None) for search, *_replays in unfinished
@@ -334,8 +336,10 @@ def _replayed(
         replay, in_time = replays[search.monitor.id]
         replay.judge(checks)
         in_time.judge(checks)
-        outages = _not_judged_in_time(replay.all_outages(), in_time.all_outages(), search.stored)
-        yield search, list(search.stored), outages, replay.all_behind()
+        replay.finish()
+        in_time.finish()
+        outages = _not_judged_in_time(replay.outages, in_time.outages, search.stored)
+        yield search, list(search.stored), outages, replay.behind
 
 
 def _replay(search: Search, incidents: Sequence[BlockedSpan], parents_at: ParentsAt) -> Replay:
@@ -444,7 +448,7 @@ def _outage(span: TimeSpan, search: Search, title: str) -> Outage | None:
     return Outage(start, end, cause and cause[:MAX_CAUSE], code, tuple(sorted(places)))
 
 
-def _as_stored(row: IncidentRow) -> Outage:
+def _outage_of(row: IncidentRow) -> Outage:
     seen_by = tuple(row.seen_by or ())
     return Outage(row.started_at, _end_of(row), row.cause, row.cause_code, seen_by)
 

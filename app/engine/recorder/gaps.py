@@ -17,7 +17,7 @@ from sqlalchemy import or_, select
 
 from app.db import AnySession, journal
 from app.db.tables import IncidentRow
-from app.engine.recorder.rows import cover_limit_s, open_incident
+from app.engine.recorder.rows import cover_limit_s, find_open_incident
 from app.records import Verdict
 from app.rules.time import iso
 
@@ -63,7 +63,7 @@ def gap_after_silence(
     the gap that was noted when the silence began. It starts at the ``last`` check before ``at``,
     because late results may have filled a part of it.
     """
-    if (incident := open_incident(session, monitor.id)) is not None:
+    if (incident := find_open_incident(session, monitor.id)) is not None:
         drop(incident, since)
     if last is None or at - last <= _one_check_apart(monitor):
         return None
@@ -105,7 +105,7 @@ def _one_check_apart(monitor: Any) -> timedelta:
 
 def add_to_open(session: AnySession, monitor_id: int, gap: Gap) -> None:
     """Write the gap into the open incident."""
-    if (incident := open_incident(session, monitor_id)) is not None:
+    if (incident := find_open_incident(session, monitor_id)) is not None:
         add(incident, *gap)
 
 

@@ -19,9 +19,9 @@ from app.engine.recorder import gaps, unreachable
 from app.engine.recorder.alerting import notify
 from app.engine.recorder.rows import (
     end_incident,
+    find_open_incident,
     in_whole_seconds,
     lock_state,
-    open_incident,
     reset_confirmation,
 )
 from app.errors import Conflict, Invalid, NotFound, existing, no_such
@@ -140,7 +140,7 @@ def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, Monitor
 def _refuse_second_open(session: AnySession, monitor_id: int, incident_id: int | None) -> None:
     """Raises Conflict if the monitor has another open incident."""
     with session.no_autoflush:
-        other = open_incident(session, monitor_id)
+        other = find_open_incident(session, monitor_id)
     if other is not None and other.id != incident_id:
         raise Conflict(
             _("This monitor already has an open incident. Resolve it first."),

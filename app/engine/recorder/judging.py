@@ -210,7 +210,7 @@ def _note_certificate(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outc
 
 def _store_evidence(batch: ResultBatch, previous: State, effect: Effect, outcome: Outcome) -> None:
     if evidence.wants_good(outcome):
-        batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
+        batch.good[outcome.result.monitor_id or 0] = evidence.entry_of(outcome)
     if effect in (Effect.CONFIRM, Effect.OPEN):
         if outcome.result.is_good:
             return  # enough other places fail; this check was good
@@ -281,7 +281,7 @@ def _judge_slow(
     incident.
     """
     state, result, id = monitor.state, outcome.result, monitor.row.id
-    check = slowness.check_of(result, batch.place_id, cover_limit_s(monitor.row))
+    check = slowness.past_result(result, batch.place_id, cover_limit_s(monitor.row))
     monitor.results.append(check)
     if state.stage is not Stage.CLEAR or id in batch.incident_changes or not result.is_good:
         return decision

@@ -32,8 +32,8 @@ from app.db.types import to_ms
 from app.engine.recorder import found_late, gaps, pings, unreachable
 from app.engine.recorder.rows import (
     end_incident,
+    find_open_incident,
     lock_state,
-    open_incident,
     remark,
     reset_confirmation,
 )
@@ -65,7 +65,7 @@ FIELDS_THAT_END_REJUDGING = frozenset(
 )
 
 
-def watch(
+def add_monitors(
     session: AnySession, monitors: Sequence[tuple[MonitorRow, Collection[int]]], now: datetime
 ) -> None:
     """Store new monitors, each with the ids of the places that check it. Their first checks are due
@@ -81,7 +81,7 @@ def watch(
         changes.note(session, id)
 
 
-def watch_from(
+def set_places(
     session: AnySession, monitor_id: int, places: Collection[int], now: datetime
 ) -> bool:
     """Set the places that check a monitor; returns whether they changed. Results of the places that
@@ -148,7 +148,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     unreachable.check_children(session, monitor_id, now)
     pings.change_heartbeat(session, monitor, now)
     changes.before_commit(session, partial(_end_cover, session, monitor_id, now))
-    incident = open_incident(session, monitor_id)
+    incident = find_open_incident(session, monitor_id)
     if incident is not None:
         incident.unwatched = list(gaps.gaps_until(incident, row, now)) or None
         end_incident(incident, now, now, Ending.PAUSE)
@@ -212,7 +212,7 @@ def delete_monitor(session: AnySession, monitor_id: int, now: datetime) -> None:
     with an alert for each incident are sent the end of an open one. Raises NotFound.
     """
     lock_state(session, monitor_id)
-    if (incident := open_incident(session, monitor_id)) is not None:
+    if (incident := find_open_incident(session, monitor_id)) is not None:
         end_incident(incident, now, now, Ending.PAUSE)
         enqueue_closing(session, _monitor(session, monitor_id), incident, now, deleted=True)
     changes.note(session, monitor_id)

@@ -320,7 +320,7 @@ def next_deadline() -> datetime | None:
     return db.session.scalar(select(func.min(HeartbeatStateRow.due_at)))
 
 
-def watch_heartbeat(
+def add_heartbeat(
     session: AnySession, monitor_id: int, token: str, token_hash: str, slug: str | None
 ) -> None:
     """Add the state of a new heartbeat, which is pending."""

@@ -89,7 +89,7 @@ def record_claimed(
     whose rows need not be read at their next good check.
     """
     if steady is not None:
-        steady.start()
+        steady.follow_changes()
     recorded = _record(outcomes, now, location, fenced=True, steady=steady)
     return [standing for _result, standing in recorded]
 

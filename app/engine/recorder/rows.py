@@ -36,7 +36,7 @@ def lock_state(session: AnySession, monitor_id: int) -> MonitorStateRow:
     return row
 
 
-def open_incident(session: AnySession, monitor_id: int) -> IncidentRow | None:
+def find_open_incident(session: AnySession, monitor_id: int) -> IncidentRow | None:
     return session.scalar(
         select(IncidentRow).where(
             IncidentRow.monitor_id == monitor_id, IncidentRow.ended_at.is_(None)

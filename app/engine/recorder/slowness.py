@@ -42,7 +42,7 @@ def rules_for(
     return SlowRules(limit, window, monitor.location_rule, since, places)
 
 
-def check_of(result: Result, place: int, covers_s: int) -> PastResult:
+def past_result(result: Result, place: int, covers_s: int) -> PastResult:
     timings = result.timings.by_phase()
     return PastResult(
         to_ms(result.checked_at),

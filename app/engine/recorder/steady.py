@@ -140,7 +140,7 @@ class Steady:
 
     # --- the steady monitors
 
-    def start(self) -> None:
+    def follow_changes(self) -> None:
         """Must be called before the rows are read that are passed to ``remember``: they contain the
         changes until now, which are not followed later.
         """
@@ -319,7 +319,7 @@ class Steady:
             if outcome.evidence is not None:
                 # Not every kind of check sets its place.
                 result = replace(outcome.result, location=self._location)
-                self._good[claim.monitor_id] = evidence.check_of(replace(outcome, result=result))
+                self._good[claim.monitor_id] = evidence.entry_of(replace(outcome, result=result))
         journal.insert_results(rows)
         return given_back
 

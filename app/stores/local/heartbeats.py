@@ -88,9 +88,9 @@ def with_slug(fields: Fields) -> dict[str, Any]:
     return {**fields, "slug": fields.get("slug") or slugs.of_heartbeat(str(fields["name"]))}
 
 
-def watch(session: DbSession, row: MonitorRow, token: str) -> None:
+def add_heartbeat(session: DbSession, row: MonitorRow, token: str) -> None:
     slug: str | None = row.slug  # type: ignore[attr-defined] # a field of the kind
-    recorder.watch_heartbeat(session, row.id, token, token_hash(token), slug)
+    recorder.add_heartbeat(session, row.id, token, token_hash(token), slug)
 
 
 def states_of(ids: Iterable[int], base_url: str) -> dict[int, dict[str, Any]]:

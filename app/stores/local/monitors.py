@@ -231,11 +231,11 @@ class LocalMonitors(LocalPart, base.Monitors):
             row = MonitorRow(**_columns(fields), created_at=now, updated_at=now)
             watched.append((row, places))
             rows.append(row)
-        recorder.watch(session, watched, now)
+        recorder.add_monitors(session, watched, now)
         for position, token in tokens.items():
             created = rows[position]
             if isinstance(created, MonitorRow):
-                heartbeats.watch(session, created, token)
+                heartbeats.add_heartbeat(session, created, token)
         rows_used = zip(watched, used, strict=True)
         contacts.store_members(
             session, {row.id: chosen for (row, _places), chosen in rows_used}, {}
@@ -282,7 +282,7 @@ class LocalMonitors(LocalPart, base.Monitors):
                 old = names_of(session, id)
                 # Rows of another table; the session logs the columns of the monitor.
                 audit.note_change(session, row, {"locations": (old, sorted(wanted))})
-                rule_changed |= recorder.watch_from(session, id, places, now)
+                rule_changed |= recorder.set_places(session, id, places, now)
             if fields.get("pause"):
                 recorder.pause(session, id, now)
             elif fields.get("pause") is not None:
