@@ -157,8 +157,7 @@ def _monitors(count: int, now: datetime) -> None:
             [{"monitor_id": n, "location_id": 1, "generation": 0, "blind": False} for n in numbers],
         )
         session.execute(
-            insert(IncidentRow),
-            [row for n in numbers for row in _incidents(n, now, cycle)],
+            insert(IncidentRow), [row for n in numbers for row in _incidents(n, now, cycle)]
         )
         session.execute(
             insert(ResultContextRow),

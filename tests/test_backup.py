@@ -442,8 +442,7 @@ def test_a_database_in_use_is_not_replaced(core, same, tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
-    "kind",
-    ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.more])],
+    "kind", ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.more])]
 )
 def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path, request, kind):
     site = Site()

@@ -23,14 +23,7 @@ SOURCES = {
 }
 
 WEB = {"flask", "flask_login", "flask_sqlalchemy", "flask_wtf", "jinja2", "werkzeug"}
-DATABASE = {
-    "alembic",
-    "app.db",
-    "flask_sqlalchemy",
-    "psycopg",
-    "sqlalchemy",
-    "sqlite3",
-}
+DATABASE = {"alembic", "app.db", "flask_sqlalchemy", "psycopg", "sqlalchemy", "sqlite3"}
 
 
 # The floors of app/, from the ground up: a room imports only from floors below its own, and rooms

@@ -7,15 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    bindparam,
-    delete,
-    exists,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select
 
 from app.alerts.claims import unreadable_parts
 from app.alerts.lanes import Reason

@@ -18,12 +18,7 @@ from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.errors import Invalid
 from app.i18n import _
-from app.records import (
-    DRAINED_BYTES,
-    MAX_BATCH_FIELDS,
-    MAX_BODY_BYTES,
-    MAX_FIELDS,
-)
+from app.records import DRAINED_BYTES, MAX_BATCH_FIELDS, MAX_BODY_BYTES, MAX_FIELDS
 from app.rules.brackets import JsonMembers, Pairs, Typed, flatten, is_list, rows
 from app.rules.text import NESTED, NOT_JSON, OBJECT_NEEDED, TOO_LARGE, too_many
 

@@ -101,10 +101,7 @@ WRITES: dict[str, tuple[Callable[[Outbox], object], set[str]]] = {
     "a test message": (_test, {WORKER}),
     "a retry by hand": (_retry, {WORKER}),
     "a post with subscribers": (_post, {WORKER}),
-    "a subscription to confirm": (
-        lambda box: _subscribe(box, SubscriberEvent.CONFIRM),
-        {WORKER},
-    ),
+    "a subscription to confirm": (lambda box: _subscribe(box, SubscriberEvent.CONFIRM), {WORKER}),
     "a second subscription": (lambda box: _subscribe(box, SubscriberEvent.KNOWN), {WORKER}),
     "the networks of checks": (_allow, {CHECKER}),
     "a heartbeat": (lambda box: _write_sign(box.app), set()),

@@ -17,13 +17,7 @@ from app.access.keys import give_token
 from app.codec.sealing import ABOUT_ASSIGNED, new_private_key, public_key_of, seal_to, unseal
 from app.config import SettingError
 from app.db import db, writing
-from app.db.tables import (
-    AssignmentRow,
-    DeliveryRow,
-    IncidentRow,
-    PlaceRow,
-    SignOfLifeRow,
-)
+from app.db.tables import AssignmentRow, DeliveryRow, IncidentRow, PlaceRow, SignOfLifeRow
 from app.db.types import from_ms, to_ms
 from app.engine.agent import link as links
 from app.engine.agent.agent import Agent, RefusedChecks

@@ -42,15 +42,7 @@ from app.net.codings import Decoder, Undecodable, charset, codings
 from app.net.hosts import SystemNames
 from app.net.policy import Policy
 from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
-from app.rules import (
-    addresses,
-    channel_values,
-    comments,
-    masking,
-    recurrence,
-    slugs,
-    url,
-)
+from app.rules import addresses, channel_values, comments, masking, recurrence, slugs, url
 from app.rules import text as rules
 from app.rules.linked import linked
 from app.stores.remote import connection, listing, meaning

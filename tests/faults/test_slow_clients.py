@@ -390,11 +390,7 @@ def test_bytes_that_are_not_a_request_are_refused_at_once(patient, sent, status)
         (b"GET /api/v1/monitors?search=" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", 414, "too long"),
         (b"GET /api/v1/me HTTP/1.1\r\nNo colon\r\n\r\n", 400, "not valid HTTP"),
         (b"GET /%61pi/v1/me HTTP/1.1\r\nNo colon\r\n\r\n", 400, "not valid HTTP"),
-        (
-            b"GET /api/v1/me HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n",
-            501,
-            "transfer coding",
-        ),
+        (b"GET /api/v1/me HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n", 501, "transfer coding"),
     ],
     ids=["a long line", "no header", "an encoded path", "an unknown coding"],
 )

@@ -96,12 +96,7 @@ def test_a_damaged_delivery_stops_no_other_alert(box, sink, field, value):
     assert first.status == "delivered" or "cannot be read" in first.reason
 
 
-MONITORS = [
-    ("interval", 0),
-    ("maintenance_end_at", FAR),
-    ("name", BAD_TEXT),
-    ("alerts", "x'ff41'"),
-]
+MONITORS = [("interval", 0), ("maintenance_end_at", FAR), ("name", BAD_TEXT), ("alerts", "x'ff41'")]
 
 
 @pytest.mark.parametrize(("field", "value"), MONITORS)

@@ -13,9 +13,7 @@ from app.codec.packing import pack
 from app.codec.sealing import new_private_key, public_key_of
 from app.config import Settings
 from app.db import writing
-from app.db.tables import (
-    PlaceRow,
-)
+from app.db.tables import PlaceRow
 from app.db.types import to_ms
 from app.engine.agent.agent import Agent
 from app.stores.local import LocalStore

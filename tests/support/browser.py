@@ -118,9 +118,7 @@ def _launched(
     conf = place / "fonts.conf"
     conf.write_text(FONTS_CONF.format(cache=place / "cache", **fonts))
     browser = playwright.chromium.launch(
-        executable_path=program,
-        args=list(QUIET),
-        env={**os.environ, "FONTCONFIG_FILE": str(conf)},
+        executable_path=program, args=list(QUIET), env={**os.environ, "FONTCONFIG_FILE": str(conf)}
     )
     yield browser
     browser.close()

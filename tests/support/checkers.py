@@ -9,10 +9,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.db import changes, db, journal, writing
-from app.db.tables import (
-    AssignmentRow,
-    ResultRow,
-)
+from app.db.tables import AssignmentRow, ResultRow
 from app.engine.checker import Checker
 from tests.lab.http import serve
 from tests.lab.net import Listener

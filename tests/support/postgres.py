@@ -349,8 +349,7 @@ def _run(program: str, *arguments: str, directory: Path) -> subprocess.Completed
 def _start(directory: Path) -> None:
     shutil.rmtree(directory / "data", ignore_errors=True)
     _check(
-        directory,
-        ["initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8"],
+        directory, ["initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8"]
     )
     _launch(directory)
 

@@ -125,10 +125,7 @@ def misused(source: str) -> Iterator[tuple[int, str]]:
     for node in _at_import(tree):
         match node:
             case ast.Call(func=ast.Name(id="_" | "_n" as name)):
-                yield (
-                    node.lineno,
-                    f"{name} at import: use N_, and {name} where it is shown",
-                )
+                yield (node.lineno, f"{name} at import: use N_, and {name} where it is shown")
     nodes = list(ast.walk(tree))
     imported = any(isinstance(node, ast.ImportFrom) and node.module == "app.i18n" for node in nodes)
     for node in nodes:

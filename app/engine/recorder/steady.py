@@ -86,11 +86,7 @@ class SteadyMonitor:
 
 
 def steady_of(
-    claim: Claim,
-    monitor: Any,
-    state: State,
-    standing: Standing | None,
-    columns: Mapping[str, Any],
+    claim: Claim, monitor: Any, state: State, standing: Standing | None, columns: Mapping[str, Any]
 ) -> SteadyMonitor | None:
     """The columns to cache of a monitor that no other place checks; None if its next good check may
     change something.

@@ -17,13 +17,7 @@ from sqlalchemy import not_, select
 
 from app.access.keys import BOUND
 from app.db import DbSession, db, writing
-from app.db.tables import (
-    ContactRow,
-    HeartbeatStateRow,
-    IncidentRow,
-    MonitorContactRow,
-    MonitorRow,
-)
+from app.db.tables import ContactRow, HeartbeatStateRow, IncidentRow, MonitorContactRow, MonitorRow
 from app.db.tags import tagged
 from app.errors import Denied, Invalid, NotFound, WakefulError, no_such
 from app.i18n import N_, _

@@ -44,11 +44,7 @@ from app.stores import base, same_url
 from app.stores.base import Fields
 from app.stores.local import contacts, heartbeats, monitor_lists, states
 from app.stores.local.cancelling import keeping_calendars, pages_showing
-from app.stores.local.locations import (
-    names_of,
-    places_of,
-    titles_of_places,
-)
+from app.stores.local.locations import names_of, places_of, titles_of_places
 from app.stores.local.monitor_records import MonitorRecords, newest_change, status_columns
 from app.stores.local.part import (
     LocalPart,

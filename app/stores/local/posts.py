@@ -163,11 +163,7 @@ class LocalPosts(LocalPart, base.Posts):
         if row is None:
             raise NotFound("incident", incident_id, NO_INCIDENT_HERE)
         content = causes.draft(
-            [row.name or row.own_name],
-            row.cause_code,
-            row.started_at,
-            row.ended_at,
-            zone=row.zone,
+            [row.name or row.own_name], row.cause_code, row.started_at, row.ended_at, zone=row.zone
         )
         return {**content, "monitors": (row.monitor_id,)}
 

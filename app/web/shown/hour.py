@@ -154,10 +154,7 @@ def _place_sentences(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _label(
-    results: Sequence[Result],
-    measured: Sequence[int],
-    begin: datetime,
-    end: datetime,
+    results: Sequence[Result], measured: Sequence[int], begin: datetime, end: datetime
 ) -> str:
     figures = {
         "start": times.clock(begin),

@@ -17,13 +17,7 @@ from dataclasses import dataclass, replace
 from werkzeug.datastructures import MultiDict
 
 from app.i18n import _
-from app.records import (
-    MAX_GROUPS,
-    MAX_PAGE_MONITORS,
-    MonitorQuery,
-    MonitorRef,
-    StatusPage,
-)
+from app.records import MAX_GROUPS, MAX_PAGE_MONITORS, MonitorQuery, MonitorRef, StatusPage
 from app.rules.text import record_id
 from app.stores import current_mail
 from app.web.frame import choices, servers

@@ -43,15 +43,7 @@ from app.web.frame.editing import Editing, flash_if_kept
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.many_forms import CONTACT_ACTIONS, PARENT_ACTIONS, PLACE_ACTIONS, BulkForm
-from app.web.shown import (
-    calling,
-    checked,
-    form_summaries,
-    monitor_rows,
-    planned,
-    statistics,
-    times,
-)
+from app.web.shown import calling, checked, form_summaries, monitor_rows, planned, statistics, times
 from app.web.shown.places import title as place_title
 from app.web.views import channel_tests, contacts
 
