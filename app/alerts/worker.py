@@ -4,7 +4,7 @@ From an event to the service:
 
 1. ``outbox.enqueue`` writes a row for each channel value, pending or on hold for quiet hours, in
    the transaction of the change that people are alerted to.
-2. ``_claim_jobs`` finds the lanes with a due row. ``claims.claim_next`` carries out what
+2. ``_store_and_claim`` finds the lanes with a due row. ``claims.claim_next`` carries out what
    ``lanes.decide_next`` decides for each (send, combine, defer, hold for good), and leases the row
    to send.
 3. ``composing`` makes the message of the row. ``_send`` calls the channel's sender (``channels/``)
@@ -173,7 +173,7 @@ class Worker:
         self._collect(0.0 if self._has_more else wait_seconds)
         any_answered = bool(self._unstored)
         with self.app.app_context():
-            jobs = self._store_and_claim()
+            jobs = self._take_jobs()
             if not any(lanes.stuck for lanes in self._lane_sets):
                 self._write_sign_of_life()
             # An outcome may have made other rows due.
@@ -226,22 +226,22 @@ class Worker:
 
     # --- A turn
 
-    def _store_and_claim(self) -> list[SendJob]:
+    def _take_jobs(self) -> list[SendJob]:
         """Work on the lanes of alerts, and on those of subscribers unless they rest. Returns the
         messages to send.
         """
         if self._rest_seconds:
-            return self._claim_jobs(self._lane_sets[:1])
+            return self._store_and_claim(self._lane_sets[:1])
         self._rests_until = NO_REST
         began = time.monotonic()
         was_sending = self._sends_to_subscribers
-        jobs = self._claim_jobs(self._lane_sets)
+        jobs = self._store_and_claim(self._lane_sets)
         if self._announce() or was_sending or self._sends_to_subscribers:
             now = time.monotonic()
             self._rests_until = now + max(MIN_REST, now - began)
         return jobs
 
-    def _claim_jobs(self, lane_sets: Sequence[Lanes]) -> list[SendJob]:
+    def _store_and_claim(self, lane_sets: Sequence[Lanes]) -> list[SendJob]:
         """Store the outcomes of these lanes, and claim their due rows."""
         now = self.clock()
         attempts = [

@@ -273,12 +273,12 @@ class Supervisor:
             log.error(resting.KILLED)
 
 
-def listen(bind: str, patience: float = 0.0) -> socket.socket:
-    """A listening socket on ``bind``. If the address is in use, waits up to ``patience`` seconds.
+def listen(bind: str, max_wait: float = 0.0) -> socket.socket:
+    """A listening socket on ``bind``. If the address is in use, waits up to ``max_wait`` seconds.
 
     Raises SettingError when the address cannot be used.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + max_wait
     logged = False
     while True:
         try:
@@ -288,7 +288,7 @@ def listen(bind: str, patience: float = 0.0) -> socket.socket:
             if fault.errno != errno.EADDRINUSE or remaining <= 0:
                 raise SettingError(_(IN_USE, bind=bind, error=fault.strerror)) from None
         if not logged:
-            log.warning("%s is in use. Waiting up to %g s for it.", bind, patience)
+            log.warning("%s is in use. Waiting up to %g s for it.", bind, max_wait)
             logged = True
         time.sleep(POLL_SECONDS)
 

@@ -38,7 +38,7 @@ from app.net.race import STAGGER_SECONDS, Race, RaceResult, interleaved, routed
 from app.net.resolver import Cache, resolve
 from app.rules.url import Target, parse_url
 
-TOTAL_SECONDS = 20.0  # below the lease of 30 s, so that no other worker claims the row meanwhile
+TOTAL_SECONDS = 20.0  # below the lease of a delivery (alerts/claims), or two workers would send it
 CONNECT_SECONDS = 8.0
 READ_SECONDS = 15.0
 RESOLVE_SECONDS = 5.0

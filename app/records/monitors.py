@@ -324,7 +324,7 @@ class MonitorQuery:
 
     @property
     def states(self) -> Collection[str]:
-        """The states that ``state`` stands for; all if it is empty."""
+        """The statuses (``MonitorStatus``) that ``state`` stands for; all if it is empty."""
         if self.state == MonitorStatus.DOWN and not self.exact:
             return (MonitorStatus.DOWN, MonitorStatus.FAILING)
         return (self.state,) if self.state else WORST_FIRST

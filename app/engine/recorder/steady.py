@@ -1,7 +1,8 @@
-"""Good results that change nothing: recorded in batches, without reading or writing a state.
+"""Results with the verdict ``up`` that change nothing: recorded in batches, without reading or
+writing a state.
 
-A monitor is steady while one place checks it, its checks are good, and nothing is open or being
-confirmed. The owner of its shard then caches the columns that recording needs, and a good result is
+A monitor is steady while one place checks it, its checks are ``up``, and nothing is open or being
+confirmed. The owner of its shard then caches the columns that recording needs, and such a result is
 one row of the next batch. All other results go through ``results``, which reads the monitor's rows.
 A monitor is found to be steady by its rows: by those that the checker reads when it takes a shard
 or when the monitor has changed, and by those that ``results`` has read and written.

@@ -25,7 +25,7 @@ from app.records import (
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
 from app.web.frame.session import SAFE_METHODS
-from app.web.frame.store_errors import NOT_TAKEN, if_answered
+from app.web.frame.store_errors import STORE_REFUSALS, if_answered
 
 T = TypeVar("T")
 MAX = 500  # with more monitors, people use the button on a monitor's page instead
@@ -40,7 +40,7 @@ def unless_unanswered(form: BrowserForm, question: Callable[[], T], otherwise: T
         return otherwise
     try:
         return question()
-    except NOT_TAKEN:
+    except STORE_REFUSALS:
         if request.method in SAFE_METHODS:
             raise
         return otherwise

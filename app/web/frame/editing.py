@@ -35,7 +35,7 @@ from app.i18n import N_, _
 from app.stores import current_store, same_url
 from app.web.frame import servers, tags
 from app.web.frame.session import SAFE_METHODS, Answer
-from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP, outlook
+from app.web.frame.store_errors import CHANGED_NOTHING, STORE_REFUSALS, outlook
 from app.web.shown import times
 
 PATHS = {"new": "/new", "edit": "/<int:id>/edit", "delete": "/<int:id>/delete"}
@@ -77,7 +77,7 @@ class Editing(Generic[R, F]):
             servers.refuse_bare()
         try:
             self.record = self.load()
-        except NOT_TAKEN as fault:
+        except STORE_REFUSALS as fault:
             if reading:
                 raise
             self.record = None if self.id is None else self.stand_in(self.id)
@@ -91,7 +91,7 @@ class Editing(Generic[R, F]):
         if form.validate_on_submit():
             try:
                 return self.question() or self.finish(self.save())
-            except (Invalid, *NOT_TAKEN) as fault:
+            except (Invalid, *STORE_REFUSALS) as fault:
                 return self.refuse(fault)
         return self.page(422 if form.is_submitted() else 200)
 
@@ -279,7 +279,7 @@ def show_errors(form: BrowserForm, fault: Invalid) -> None:
 
 def show_failure(form: BrowserForm, fault: WakefulError) -> int:
     """Show above the fields of ``form`` why the store did not accept it
-    (``store_errors.NOT_TAKEN``). Return the status of the answer.
+    (``store_errors.STORE_REFUSALS``). Return the status of the answer.
     """
     form.trouble = f"{fault} {outlook(fault)}"
     form.unanswered = isinstance(fault, Unavailable)
@@ -305,7 +305,7 @@ def show_success(form: BrowserForm, notice: str, record: object | None = None) -
 def flash_if_kept(name: str, value: Any, record: object, notice: str) -> None:
     """Show ``notice``, or a warning if the server accepted the value and did not store it."""
     stored = is_kept(name, value, record)
-    flash(notice if stored else _(NOT_TAKEN_UP), "success" if stored else "warning")
+    flash(notice if stored else _(CHANGED_NOTHING), "success" if stored else "warning")
 
 
 def is_kept(name: str, value: Any, record: object) -> bool:

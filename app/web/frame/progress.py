@@ -12,7 +12,7 @@ from typing import TypeVar
 from flask import render_template, request
 
 from app.rules.text import digits
-from app.web.frame.store_errors import NOT_TAKEN, outlook
+from app.web.frame.store_errors import STORE_REFUSALS, outlook
 
 SECONDS = 1.0  # of work in one request
 
@@ -30,7 +30,7 @@ def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T]
             return count, items[index:], ""
         try:
             count += act(item)
-        except NOT_TAKEN as fault:
+        except STORE_REFUSALS as fault:
             return count, items[index:], f"{fault} {outlook(fault)}"
     return count, (), ""
 

@@ -13,7 +13,7 @@ from app.web.frame.session import database_is_away
 from app.web.shown import times
 
 # Errors that no field caused: the page shows the form as it was sent, with the sentence above it.
-NOT_TAKEN = (Conflict, Denied, NotFound, Unavailable, Unsupported)
+STORE_REFUSALS = (Conflict, Denied, NotFound, Unavailable, Unsupported)
 
 LOST = N_(
     "Your change may have been saved, in whole or in part: the server did not confirm it. Check "
@@ -23,7 +23,7 @@ UNSENT = N_("Your change did not arrive. Send it again when the server answers."
 NOT_STORED = N_("Your change was not saved. Send it again when the database works.")
 MAYBE_STORED = N_("Your change may or may not have been saved. Check before you send it again.")
 UNCHANGED = N_("Nothing was changed.")
-NOT_TAKEN_UP = N_("The server accepted this but changed nothing.")
+CHANGED_NOTHING = N_("The server accepted this but changed nothing.")
 
 
 def outlook(fault: WakefulError) -> str:

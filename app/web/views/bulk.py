@@ -21,7 +21,7 @@ from app.stores.importing import sentences
 from app.web.frame import links, progress, servers
 from app.web.frame.editing import is_kept
 from app.web.frame.session import Answer, guarded, safe_next
-from app.web.frame.store_errors import NOT_TAKEN_UP
+from app.web.frame.store_errors import CHANGED_NOTHING
 from app.web.many_forms import CONTACT_ACTIONS, PARENT_ACTIONS, BulkForm
 from app.web.views import monitors, windows
 
@@ -205,7 +205,7 @@ def _act_on(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bo
         refused[id] = _not_changed(monitor, sentences(fault))
         return False
     if not all(is_kept(name, value, stored) for name, value in fields.items()):
-        refused[id] = _not_changed(monitor, _(NOT_TAKEN_UP))
+        refused[id] = _not_changed(monitor, _(CHANGED_NOTHING))
         return False
     return True
 

@@ -37,7 +37,7 @@ from app.stores import current_store
 from app.web.frame import choices, fragments, links, remembered, servers
 from app.web.frame.editing import Editing, flash_if_kept, show_failure
 from app.web.frame.session import Answer, guarded
-from app.web.frame.store_errors import NOT_TAKEN, NOT_TAKEN_UP
+from app.web.frame.store_errors import CHANGED_NOTHING, STORE_REFUSALS
 from app.web.shown import hour, markers, timeline, times
 from app.web.views import deliveries
 
@@ -233,7 +233,7 @@ def acknowledge_all() -> Response:
         if over := len(answers) - len(incidents):
             flash(_n("%(num)s was over already.", "%(num)s were over already.", over), "info")
         if acknowledged < len(incidents):
-            flash(_(NOT_TAKEN_UP), "warning")
+            flash(_(CHANGED_NOTHING), "warning")
     return redirect(url_for("home.show"))
 
 
@@ -279,7 +279,7 @@ def comment(id: int) -> Answer:
     except Conflict as fault:
         form.text.add_fault(str(fault))
         status = 409
-    except NOT_TAKEN as fault:
+    except STORE_REFUSALS as fault:
         # The form without the incident around it, which would have to be read.
         status = show_failure(form, fault)
         return render_template("incidents/comment.html", form=form, id=id), status

@@ -41,7 +41,7 @@ from app.stores import Extent, current_settings, current_store, same_url
 from app.web.frame import choices, fragments, links, remembered, servers, tags
 from app.web.frame.editing import Editing, flash_if_kept
 from app.web.frame.session import SAFE_METHODS, guarded
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.store_errors import STORE_REFUSALS
 from app.web.many_forms import CONTACT_ACTIONS, PARENT_ACTIONS, PLACE_ACTIONS, BulkForm
 from app.web.shown import calling, checked, form_summaries, monitor_rows, planned, statistics, times
 from app.web.shown.places import title as place_title
@@ -388,7 +388,7 @@ def _places() -> Mapping[str, str]:
     """
     try:
         return current_store().monitors.locations()
-    except NOT_TAKEN:
+    except STORE_REFUSALS:
         if request.method in SAFE_METHODS:
             raise
         return {}

@@ -46,7 +46,7 @@ from app.web.frame.assets import asset
 from app.web.frame.editing import Editing
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import SAFE_METHODS, guarded
-from app.web.frame.store_errors import NOT_TAKEN
+from app.web.frame.store_errors import STORE_REFUSALS
 from app.web.many_forms import Upload
 from app.web.shown import page_lines, times
 from app.web.shown.page_lines import Line
@@ -143,7 +143,7 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
             return self.page(400)
         try:
             result = _carry_out(form, *action.partition(":")[::2])
-        except NOT_TAKEN as trouble:
+        except STORE_REFUSALS as trouble:
             return self.refuse(trouble)
         return self.page(200, result=result)
 
