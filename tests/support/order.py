@@ -16,27 +16,18 @@ LEFT_OUT = pytest.StashKey[int]()
 
 @pytest.hookimpl(trylast=True)  # after those that are deselected are gone
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Half of the workers begin with slow tests and those of a browser. Started last, one of them
-    would run alone while all other workers are done; started by all workers, they leave the cores
-    idle, for most wait, and each worker starts a browser.
+    """The share of each worker begins with slow tests: started last, one would run alone while all
+    other workers are done.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    half, share = -(-workers // 2), len(items) // workers
-    slow, browsing, others = [], [], []
-    for item in items:
-        marked = item.get_closest_marker
-        (slow if marked("slow") else browsing if marked("browser") else others).append(item)
-    size = -(-len(browsing) // half)  # those of a module share what it sets up
-    items.clear()
-    for worker in range(workers):
-        if worker < half:
-            begins = [*slow[worker::half], *browsing[worker * size : (worker + 1) * size]]
-        else:
-            begins = []
-        room = max(share - len(begins), 0)
-        items += [*begins, *others[:room]]
-        del others[:room]
-    items += others
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    others = [item for item in items if not item.get_closest_marker("slow")]
+    size = -(-len(others) // workers)
+    items[:] = [
+        item
+        for worker in range(workers)
+        for item in (*slow[worker::workers], *others[worker * size : (worker + 1) * size])
+    ]
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
