@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, replace
 from dataclasses import fields as dataclass_fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, or_, select
 
@@ -73,6 +73,14 @@ DEFAULTS: Mapping[str, Any] = {
 # Fields without a column of the same name: a pause, and fields that are stored in other tables.
 NO_COLUMNS = ("pause", "locations", "depends_on", "heartbeat_token")
 PAIRS = ("request_headers", "alerts")
+
+
+class _NewMonitor(NamedTuple):
+    row: MonitorRow
+    fields: Fields
+    places: Collection[int]
+    contacts: Mapping[int, int]  # the index of each in the alerts, by id
+    token: str | None  # of a heartbeat
 
 
 class LocalMonitors(LocalPart, base.Monitors):
@@ -207,43 +215,35 @@ class LocalMonitors(LocalPart, base.Monitors):
         now = self.now()
         names = {name for fields in several for name in _places_in(fields)}
         by_name, find = assignments.places(names), contacts.contact_finder(session)
-        rows: list[MonitorRow | Invalid] = []
-        watched, used = [], []
-        tokens: dict[int, str] = {}
-        for position, fields in enumerate(several):
+        answers: list[_NewMonitor | Invalid] = []
+        tokens: set[str | None] = set()
+        for fields in several:
             try:
-                places = places_of(_places_in(fields), by_name)
+                places, token = places_of(_places_in(fields), by_name), None
                 if is_heartbeat(fields["url"]):
                     token = heartbeats.new_token(session, fields.get("heartbeat_token"))
-                    if token in tokens.values():
+                    if token in tokens:
                         raise Invalid({"heartbeat_token": [_(TAKEN)]})
-                    tokens[position], places = token, []
-                    fields = heartbeats.with_slug(fields)
+                    places, fields = [], heartbeats.with_slug(fields)
                 check_parents(session, None, fields.get("depends_on") or ())
-                used.append(contacts.positions_of(find, fields.get("alerts") or ()))
+                members = contacts.positions_of(find, fields.get("alerts") or ())
             except Invalid as fault:
-                rows.append(fault)
+                answers.append(fault)
                 continue
+            tokens.add(token)
             row = MonitorRow(**_columns(fields), created_at=now, updated_at=now)
-            watched.append((row, places))
-            rows.append(row)
-        recorder.add_monitors(session, watched, now)
-        for position, token in tokens.items():
-            created = rows[position]
-            if isinstance(created, MonitorRow):
-                heartbeats.add_heartbeat(session, created, token)
-        rows_used = zip(watched, used, strict=True)
-        contacts.store_members(
-            session, {row.id: chosen for (row, _places), chosen in rows_used}, {}
-        )
-        for answer, fields in zip(rows, several, strict=True):
-            has_places = not is_heartbeat(fields["url"])
-            wanted = sorted(fields.get("locations") or ()) if has_places else []
-            if wanted and isinstance(answer, MonitorRow):
-                audit.note_change(session, answer, {"locations": (None, wanted)})
-            if isinstance(answer, MonitorRow) and (parents := fields.get("depends_on")):
-                set_parents(session, answer, parents)
-        return [row if isinstance(row, Invalid) else row.id for row in rows]
+            answers.append(_NewMonitor(row, fields, places, members, token))
+        created = [answer for answer in answers if isinstance(answer, _NewMonitor)]
+        recorder.add_monitors(session, [(new.row, new.places) for new in created], now)
+        contacts.store_members(session, {new.row.id: new.contacts for new in created}, {})
+        for new in created:
+            if new.token is not None:
+                heartbeats.add_heartbeat(session, new.row, new.token)
+            elif locations := new.fields.get("locations"):
+                audit.note_change(session, new.row, {"locations": (None, sorted(locations))})
+            if parents := new.fields.get("depends_on"):
+                set_parents(session, new.row, parents)
+        return [answer if isinstance(answer, Invalid) else answer.row.id for answer in answers]
 
     def _new_records(self, ids: Sequence[int]) -> dict[int, Monitor]:
         """The records of new monitors, by id. They have no figures: nothing was recorded yet."""
