@@ -5,17 +5,20 @@ call over a real Wakeful and over a server that speaks the base API alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from flask import Flask
 
 from app.config import Settings
+from app.records import Incident
 from app.stores.base import Store
 from app.stores.local import LocalStore
 from app.stores.remote import remote_store
 from tests.factories import make_key
 from tests.stores.contract import BareContract, StoreContract
 from tests.stores.contract.incidents import IncidentsContract
+from tests.stores.contract.making import add_incident, add_monitor
 from tests.stores.contract.monitors import MonitorsContract
 from tests.stores.contract.post_templates import PostTemplatesContract
 from tests.stores.contract.results import ResultsContract
@@ -89,6 +92,19 @@ class TestRemoteStoreOverWakeful:
         key = make_key(app, "admin")
         with reached(app) as url:
             yield remote_store(url, key)
+
+    def test_incidents_are_acknowledged_by_one_request(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also if nothing has asked yet whether the server is a Wakeful."""
+        ids = [add_incident(store, add_monitor(store, name=name)).id for name in ("a", "b")]
+        incidents: Any = store.incidents
+        written, write = [], incidents._write
+        monkeypatch.setattr(
+            incidents, "_write", lambda *sent, **more: written.append(sent) or write(*sent, **more)
+        )
+        assert all(isinstance(answer, Incident) for answer in incidents.acknowledge(ids))
+        assert [sent[:2] for sent in written] == [("POST", f"{incidents.path}/acknowledge")]
 
 
 for name in OF_EACH_CALL.split():

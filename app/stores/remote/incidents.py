@@ -25,7 +25,7 @@ from app.records import (
 from app.rules import brackets
 from app.rules.what_changed import changes_of
 from app.stores import base
-from app.stores.base import HAS_ENDED, Fields
+from app.stores.base import HAS_ENDED, Extent, Fields
 from app.stores.remote import envelope
 from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.part import after_write, parameters
@@ -80,7 +80,7 @@ class RemoteIncidents(RemoteCollection[Incident, IncidentQuery], base.Incidents)
     def acknowledge(
         self, ids: Sequence[int], *, by: str | None = None
     ) -> Sequence[Incident | WakefulError]:
-        if not self.me.is_wakeful:
+        if self.me.extent == Extent.BARE:
             return [self._acknowledge(id) for id in ids]
         answer = self._write("POST", f"{self.path}/acknowledge", {"ids": tuple(ids)})
         with after_write():

@@ -52,7 +52,7 @@ class IncidentsContract:
             add_incident(store, add_monitor(store, name=name)).id for name in ("a", "b", "c")
         )
         store.incidents.update(ended, {"ended_at": store.now()})
-        answers = store.incidents.acknowledge([second, ended, HUGE, first], by="Ada")
+        answers = store.incidents.acknowledge([second, ended, 999_999, first], by="Ada")
         assert [type(answer) for answer in answers] == [Incident, Conflict, NotFound, Incident]
         for id, answer in ((second, answers[0]), (first, answers[3])):
             stored = store.incidents.get(id)
