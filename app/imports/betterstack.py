@@ -86,10 +86,10 @@ def _monitor(draft: Draft, entry: ImportEntry) -> None:
     else:
         TOOL.refuse_kind(draft, kind)
     draft.set_interval(entry.number("check_frequency"), entry.get("check_frequency"))
-    timeout = entry.number("request_timeout")
+    timeout = entry.number("request_timeout") or None
     # Better Stack has the time limit of a TCP check in milliseconds.
-    draft.set_timeout(
-        timeout / 1000 if timeout and timeout >= MIN_MILLISECONDS else timeout or None
+    draft.set_number(
+        "timeout", timeout / 1000 if timeout and timeout >= MIN_MILLISECONDS else timeout
     )
     paused = entry.is_on("paused"), bool(entry.text("paused_at")), entry.text("status") == "paused"
     draft.paused = any(paused)
@@ -123,7 +123,7 @@ def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
     if chosen not in TLS_PORTS:
         draft.fields["starttls"] = starttls
     draft.set_switch("verify_tls", on=not entry.is_off("verify_ssl"))
-    draft.set_expiry_days("ssl_alert_days", N_("Certificate expiry"), days)
+    draft.set_expiry_days("ssl_alert_days", days)
 
 
 def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
@@ -142,9 +142,5 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.set_switch("verify_tls", on=not entry.is_off("verify_ssl"))
     if user := entry.text("auth_username"):
         draft.set_login(user, entry.text("auth_password"))
-    draft.set_expiry_days(
-        "ssl_alert_days", N_("Certificate expiry"), entry.number("ssl_expiration")
-    )
-    draft.set_expiry_days(
-        "domain_alert_days", N_("Domain expiry"), entry.number("domain_expiration")
-    )
+    draft.set_expiry_days("ssl_alert_days", entry.number("ssl_expiration"))
+    draft.set_expiry_days("domain_alert_days", entry.number("domain_expiration"))

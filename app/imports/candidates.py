@@ -57,6 +57,19 @@ MAX_CANDIDATES = 10_000
 MAX_REMARKS = 30
 MAX_ROWS = 100  # tags, headers, alerts: more than a monitor has
 MAX_TAG_READ = 1_000
+# The numbers of a monitor: the label, the bounds, and how remarks write a value.
+NUMBERS: Mapping[str, tuple[str, tuple[int, int], Callable[[float], str]]] = {
+    "period": (N_("Expected every"), PERIOD_SECONDS, duration_text),
+    "grace": (N_("Grace"), GRACE_SECONDS, duration_text),
+    "timeout": (N_("Time limit"), TIMEOUT_SECONDS, duration_text),
+    "confirmations": (N_("Rechecks"), CONFIRMATIONS, number_text),
+    "ping_count": (N_("Pings"), PING_COUNT, number_text),
+    "remind_after": (
+        N_("Reminder every"), REMIND_AFTER_MINUTES, lambda minutes: duration_text(60 * minutes),
+    ),
+    "slow_after": (N_("Slow after"), SLOW_AFTER_MS, "{:g} ms".format),
+}  # fmt: skip
+EXPIRIES = {"ssl_alert_days": N_("Certificate expiry"), "domain_alert_days": N_("Domain expiry")}
 # Wakeful warns once. Other tools warn on several days before something expires.
 WARN_DAYS = 14
 SLOW_ALERTS = N_("A slow response alerts when it is slow for %(minutes)s minutes.")
@@ -211,22 +224,16 @@ class Draft:
         self.fields["interval"] = str(DEFAULT_HEARTBEAT_INTERVAL)
         if token:
             self.fields["heartbeat_token"] = token
-        self._set_bounded("period", N_("Expected every"), period, PERIOD_SECONDS, duration_text)
-        self._set_bounded("grace", N_("Grace"), grace, GRACE_SECONDS, duration_text)
-
-    def set_timeout(self, seconds: float | None) -> None:
-        self._set_bounded("timeout", N_("Time limit"), seconds, TIMEOUT_SECONDS, duration_text)
+        self.set_number("period", period)
+        self.set_number("grace", grace)
 
     def set_confirmations(self, count: float | None, pause: float | None = None) -> None:
         """Set the confirmations. ``pause``: seconds between them in the other tool; Wakeful drops
         it.
         """
-        self._set_bounded("confirmations", N_("Rechecks"), count, CONFIRMATIONS, number_text)
+        self.set_number("confirmations", count)
         if count and count > 0 and pause:
             self.remark(RECHECK_PAUSE, pause=duration_text(pause))
-
-    def set_pings(self, count: float | None) -> None:
-        self._set_bounded("ping_count", N_("Pings"), count, PING_COUNT, number_text)
 
     def keep_first(self, what: str, values: Sequence[str]) -> str:
         """Return the first of ``values``, or an empty text. If there are more, add a remark that
@@ -237,55 +244,40 @@ class Draft:
             self.remark(sentence, what=_(what), first=cut_line(values[0]))
         return values[0] if values else ""
 
-    def set_reminder(self, minutes: float | None) -> None:
-        if minutes:
-            label = N_("Reminder every")
-            self._set_bounded(
-                "remind_after", label, minutes, REMIND_AFTER_MINUTES, duration_text, 60
-            )
-
     def set_slow_after(self, ms: float | None) -> None:
         if ms is not None:
-            self._set_bounded("slow_after", N_("Slow after"), ms, SLOW_AFTER_MS, "{:g} ms".format)
+            self.set_number("slow_after", ms)
             self.fields["slow_alert_after"] = str(SLOW_MINUTES)
             self.remark(SLOW_ALERTS, minutes=SLOW_MINUTES)
 
-    def _set_bounded(
-        self,
-        name: str,
-        label: str,
-        value: float | None,
-        bounds: tuple[int, int],
-        show: Callable[[float], str],
-        unit: int = 1,
-    ) -> None:
-        """Set a field to the value within ``bounds`` that is nearest to ``value``. For the remark,
-        ``show`` writes the value times ``unit``.
+    def set_number(self, name: str, value: float | None) -> None:
+        """Set a field of ``NUMBERS`` to the number within its bounds that is nearest to
+        ``value``.
         """
         if value is None:
             return
+        label, bounds, text_of = NUMBERS[name]
         number = round(min(max(value, bounds[0]), bounds[1]))
         self.fields[name] = str(number)
         if number != value:
-            old, new = show(value * unit), show(number * unit)
-            self.remark(BECOMES, field=_(label), old=old, new=new)
+            self.remark(BECOMES, field=_(label), old=text_of(value), new=text_of(number))
 
-    def set_expiry_days(self, name: str, label: str, days: float | None) -> None:
-        """Set ``ssl_alert_days`` or ``domain_alert_days`` to the least value of ``ALERT_DAYS`` that
-        is not below ``days``; to the greatest if all are.
+    def set_expiry_days(self, name: str, days: float | None) -> None:
+        """Set a field of ``EXPIRIES`` to the least value of ``ALERT_DAYS`` that is not below
+        ``days``; to the greatest if all are.
         """
         if days is None or days < 0:
             return
         chosen = min((limit for limit in ALERT_DAYS if limit >= days), default=ALERT_DAYS[-1])
         self.fields[name] = str(chosen)
         if chosen != days:
-            self.remark(DAYS_BECOME, field=_(label), old=number_text(days), new=chosen)
+            self.remark(DAYS_BECOME, field=_(EXPIRIES[name]), old=number_text(days), new=chosen)
 
-    def set_warning(self, name: str, what: str) -> None:
-        """Set the warning of an expiry for which the file names no days."""
+    def set_warning(self, name: str) -> None:
+        """Set a field of ``EXPIRIES`` for which the file names no days."""
         self.fields[name] = str(WARN_DAYS)
-        sentence = N_("%(what)s: once, %(days)s days before it expires.")
-        self.remark(sentence, what=_(what), days=WARN_DAYS)
+        sentence = N_("%(field)s: one alert, %(days)s days before.")
+        self.remark(sentence, field=_(EXPIRIES[name]), days=WARN_DAYS)
 
     def set_domain_warning(self, address: str) -> None:
         """Set the warning of the domain's expiry, unless the host has no domain, such as an IP
@@ -294,7 +286,7 @@ class Draft:
         _scheme, slashes, after_scheme = without_login(address)[0].partition("://")
         authority = re.split("[/?#]", after_scheme if slashes else address, maxsplit=1)[0]
         if registrable_domain(authority.partition(":")[0]):
-            self.set_warning("domain_alert_days", N_("Domain warning"))
+            self.set_warning("domain_alert_days")
 
     def set_switch(self, name: str, *, on: bool) -> None:
         """Set ``follow_redirects`` or ``verify_tls``."""

@@ -237,7 +237,7 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
 
 def _client(draft: Draft, client: ImportEntry, *, http: bool, tls: bool) -> None:
     _require(draft, client, ("timeout", "insecure", "ignore-redirect"))
-    draft.set_timeout(seconds(client.get("timeout")) or TIMEOUT)
+    draft.set_number("timeout", seconds(client.get("timeout")) or TIMEOUT)
     insecure, ignores = client.is_on("insecure"), client.is_on("ignore-redirect")
     if http or tls:
         draft.set_switch("verify_tls", on=not insecure)
@@ -361,7 +361,7 @@ def _thresholds(draft: Draft, alerts: Sequence[Mapping[str, Any]], interval: flo
         draft.remark(N_("Wakeful also alerts when an incident ends (send-on-resolved)."))
     reminders = {seconds(alert.get("minimum-reminder-interval")) or 0 for alert in alerts}
     if reminders != {0}:
-        draft.set_reminder(min(filter(None, reminders)) / 60)
+        draft.set_number("remind_after", min(filter(None, reminders)) / 60)
         if len(reminders) > 1:
             draft.remark(N_("The reminders go to all alerts of the monitor."))
     if any(string(alert.get("description")) for alert in alerts):

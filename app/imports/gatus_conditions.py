@@ -285,7 +285,7 @@ def _domain(draft: Draft, right: str) -> bool:
     ms = _ms(right)
     if ms is None or ms < 0:
         return False
-    draft.set_expiry_days("domain_alert_days", N_("Domain expiry"), ms / DAY_MS)
+    draft.set_expiry_days("domain_alert_days", ms / DAY_MS)
     return True
 
 

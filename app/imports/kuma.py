@@ -205,14 +205,14 @@ def _monitor(
         # The certificate warning is on by default. Without it, the port is checked without TLS.
         port, warns = entry.get("port"), entry.is_on("expiryNotification")
         if _port(draft, entry, port, _STARTTLS.get(string(port), "smtp"), tls_allowed=warns):
-            draft.set_warning("ssl_alert_days", N_("Certificate warning"))
-        draft.set_timeout(entry.number("timeout") or None)
+            draft.set_warning("ssl_alert_days")
+        draft.set_number("timeout", entry.number("timeout") or None)
         if entry.text("expectedTlsAlert") not in ("", "none"):
             draft.refuse(N_("Wakeful cannot check that a server answers with a TLS alert."))
     elif kind == "ping":
         draft.url = ping_url(entry.text("hostname"))
-        draft.set_pings(entry.number("ping_count"))
-        draft.set_timeout(entry.number("timeout") or None)
+        draft.set_number("ping_count", entry.number("ping_count"))
+        draft.set_number("timeout", entry.number("timeout") or None)
     elif kind == "dns":
         servers = [server.strip() for server in entry.text("dns_resolve_server").split(",")]
         draft.url = dns_url(
@@ -226,7 +226,7 @@ def _monitor(
         # Without a choice of TLS, Uptime Kuma accepts a server with or without STARTTLS.
         if not _port(draft, entry, entry.get("port") or "25", "smtp"):
             draft.set_text("220", unwanted=False)
-        draft.set_timeout(entry.number("timeout") or None)
+        draft.set_number("timeout", entry.number("timeout") or None)
     elif kind == "push":
         draft.make_heartbeat(
             entry.text("pushToken", "push_token"), entry.number("interval"), PUSH_GRACE
@@ -244,7 +244,7 @@ def _monitor(
         draft.set_interval(interval, entry.get("interval"))
         draft.set_confirmations(retries, pause)
     resend = entry.number("resendInterval")
-    draft.set_reminder(resend and resend * (interval or 60) / 60)
+    draft.set_number("remind_after", resend * (interval or 60) / 60 if resend else None)
     draft.add_tags(_tags(entry))
     draft.set_notes(entry.text("description"))
     group = groups.get(entry.text("parent"))
@@ -284,11 +284,11 @@ def _http(draft: Draft, entry: ImportEntry, kind: str) -> None:
     draft.set_switch("verify_tls", on=not entry.is_on("ignoreTls"))
     draft.set_redirects(entry.number("maxredirects"))
     # The default time limit of Uptime Kuma is 80% of the interval.
-    draft.set_timeout(entry.number("timeout") or 0.8 * (entry.number("interval") or 60))
+    draft.set_number("timeout", entry.number("timeout") or 0.8 * (entry.number("interval") or 60))
     # Uptime Kuma does not warn of a certificate that it does not verify.
     verified = not entry.is_on("ignoreTls") and draft.url.lower().startswith("https:")
     if entry.is_on("expiryNotification") and verified:
-        draft.set_warning("ssl_alert_days", N_("Certificate warning"))
+        draft.set_warning("ssl_alert_days")
     if entry.is_on("cacheBust"):
         draft.fields["cache_buster"] = "1"
     if kind == "keyword":

@@ -80,13 +80,13 @@ def _site(draft: Draft, entry: ImportEntry, minutes: int) -> None:
         draft.url = ping_url(draft.url)
     elif check == "ssl":
         draft.url = host_and_port(draft.url.partition("://")[2] or draft.url, 443, "tls")
-        draft.set_warning("ssl_alert_days", N_("Certificate warning"))
+        draft.set_warning("ssl_alert_days")
     elif check not in ("", "http"):
         UPPTIME.refuse_kind(draft, check)
     else:
         _site_request(draft, entry)
     draft.set_slow_after(entry.number("maxResponseTime"))
-    draft.set_timeout(entry.number("requestTimeout"))
+    draft.set_number("timeout", entry.number("requestTimeout"))
 
 
 def _site_request(draft: Draft, entry: ImportEntry) -> None:
@@ -178,12 +178,10 @@ def _kuvasz_monitor(draft: Draft, entry: ImportEntry) -> None:
         entry.number("response-time-threshold-millis", "latency-threshold-ms") or None
     )
     draft.url = entry.text("url", "host")
-    if kind == "tcp":
-        draft.url = host_and_port(draft.url, entry.get("port"))
-        draft.set_timeout((entry.number("timeout-ms") or 0) / 1000 or None)
-    elif kind == "ping":
-        draft.url = ping_url(draft.url)
-        draft.set_timeout((entry.number("timeout-ms") or 0) / 1000 or None)
+    if kind in ("tcp", "ping"):
+        is_ping = kind == "ping"
+        draft.url = ping_url(draft.url) if is_ping else host_and_port(draft.url, entry.get("port"))
+        draft.set_number("timeout", (entry.number("timeout-ms") or 0) / 1000 or None)
     elif kind != "http":
         draft.refuse(no_kind(kind))
     else:
@@ -198,9 +196,7 @@ def _kuvasz_request(draft: Draft, entry: ImportEntry) -> None:
         draft.add_pair("request_headers", "Cache-Control", "no-cache")
     days = entry.number("ssl-expiry-threshold")
     if entry.is_on("ssl-check-enabled"):
-        draft.set_expiry_days(
-            "ssl_alert_days", N_("Certificate expiry"), 30 if days is None else days
-        )
+        draft.set_expiry_days("ssl_alert_days", 30 if days is None else days)
     case_sensitive = entry.is_on("expected-keyword-case-sensitive")
     if text := entry.text("expected-keyword"):
         draft.set_text(text, unwanted=entry.is_on("expected-keyword-negated"))

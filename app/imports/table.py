@@ -214,7 +214,7 @@ def _candidate_of_row(line_number: int, values: Mapping[str, str], too_long: boo
         if (limit := number(values["timeout"])) is None:
             draft.fields["timeout"] = values["timeout"]
         else:
-            draft.set_timeout(limit / 1000 if limit >= MIN_MILLISECONDS else limit)
+            draft.set_number("timeout", limit / 1000 if limit >= MIN_MILLISECONDS else limit)
     for name in COPIED_COLUMNS:
         if name in values:
             draft.fields[name] = values[name]

@@ -143,7 +143,7 @@ def _monitor(
         )
     if kind != "heartbeat":
         draft.set_interval(entry.number("interval"), entry.get("interval"))
-        draft.set_timeout(entry.number("timeout") or None)
+        draft.set_number("timeout", entry.number("timeout") or None)
     if kind in ("http", "keyword"):
         _request(draft, entry)
     if entry.number("responseTimeThreshold") and kind != "heartbeat":
@@ -206,9 +206,9 @@ def _request(draft: Draft, entry: ImportEntry) -> None:
     days = [day for item in as_list(config.get("sslExpirationPeriodDays")) if (day := number(item))]
     if entry.is_on("sslExpirationReminder"):
         if days:
-            draft.set_expiry_days("ssl_alert_days", N_("Certificate expiry"), max(days))
+            draft.set_expiry_days("ssl_alert_days", max(days))
         else:
-            draft.set_warning("ssl_alert_days", N_("Certificate warning"))
+            draft.set_warning("ssl_alert_days")
     silenced = entry.get("disable_domain_expire_notifications")
     if silenced is None:
         silenced = ssl.get("disable_domain_expire_notifications")
@@ -267,7 +267,7 @@ def _contacts(
             minutes = duration_text(60 * threshold)
             draft.remark(N_("The delay of %(delay)s before an alert is dropped."), delay=minutes)
         if recurrence := number(contact.get("recurrence")):
-            draft.set_reminder(recurrence)
+            draft.set_number("remind_after", recurrence)
 
 
 def _notification(kind: str, value: str, id: str) -> Notification:

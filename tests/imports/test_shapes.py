@@ -98,7 +98,7 @@ KUMA = [
     ("warnings are off", kuma(expiryNotification=False), {"ssl_alert_days": None}, []),
     ("warnings are not mentioned", kuma(), {"ssl_alert_days": None, "domain_alert_days": None}, []),
     ("warnings are on", kuma(expiryNotification=True, domainExpiryNotification=1),
-     {"ssl_alert_days": 14, "domain_alert_days": 14}, ["Domain warning: once, 14 days"]),
+     {"ssl_alert_days": 14, "domain_alert_days": 14}, ["Domain expiry: one alert, 14 days"]),
     ("a certificate that is not verified", kuma(expiryNotification=True, ignoreTls=True),
      {"ssl_alert_days": None}, []),
     ("the domain of a port", kuma(type="port", hostname="a.example", port=1,
@@ -279,7 +279,7 @@ def test_the_databases_of_uptime_kuma_have_push_tokens_and_servers_of_dns(tmp_pa
     assert port.fields["url"] == "tcp://192.0.2.1:1"
     # A new monitor has nothing but defaults, so there is nothing to say of it.
     sentences = {sentence for judged in (mail, router, port) for sentence in judged.sentences}
-    assert sentences <= {"Domain warning: once, 14 days before it expires."}
+    assert sentences <= {"Domain expiry: one alert, 14 days before."}
 
 
 def stack(**attributes):
@@ -358,9 +358,9 @@ UPTIME_ROBOT = [
     ("codes, version 2", robot2(custom_http_statuses="404:1_302:0"),
      {"accepted_statuses": "200-301,303-399,404"}, []),
     ("reminders", robot(sslExpirationReminder=True, domainExpirationReminder=True),
-     {"ssl_alert_days": 14, "domain_alert_days": 14}, ["Certificate warning: once"]),
+     {"ssl_alert_days": 14, "domain_alert_days": 14}, ["Certificate expiry: one alert"]),
     ("domain reminders, version 2", robot2(ssl={"disable_domain_expire_notifications": 0}),
-     {"domain_alert_days": 14}, ["Domain warning"]),
+     {"domain_alert_days": 14}, ["Domain expiry"]),
     ("no domain reminders, version 2", robot2(disable_domain_expire_notifications=1),
      {"domain_alert_days": None}, []),
     ("days of a reminder", robot(sslExpirationReminder=True,

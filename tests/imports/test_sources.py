@@ -133,7 +133,7 @@ def test_a_monitor_comes_with_all_that_wakeful_has_too(name, monitor, fields):
 def test_what_wakeful_lacks_is_said_and_never_created_as_something_else():
     kuma = sample("kuma-backup.json")
     assert list(kuma["Shop"].remarks) == [
-        "Certificate warning: once, 14 days before it expires.",
+        "Certificate expiry: one alert, 14 days before.",
         RECHECKS.format("20 s"),
         'Notification "Ops Slack" (slack): "slackchannel" is dropped. It posts to the channel that'
         " its webhook was made for.",
