@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from app.db import faults
 from tests.faults import full_disk
+from tests.support.command import environ_of, python
 
 pytestmark = pytest.mark.timeout(200)
-MOUNT = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-DISK = 'mount -t tmpfs -o size=4m none "$0"'
+SCRIPT = "from tests.faults import full_disk; full_disk.main()"
 
 
 def recorded(folder: Path, part: str) -> list:
     """The output of a part of ``full_disk`` on a disk of its own."""
-    if subprocess.run([*MOUNT, DISK, folder], capture_output=True, check=False).returncode:
-        pytest.skip("this machine lets no process mount a small disk of its own (unshare, tmpfs)")
-    run = f'{DISK} && exec "$1" -m tests.faults.full_disk "$0" "$2"'
-    done = subprocess.run(
-        [*MOUNT, run, folder, sys.executable, part],
-        cwd=Path(__file__).parents[2],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": "."},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
+    done = python(SCRIPT, [str(folder), part], environ_of(), 180)
+    if done.returncode == full_disk.NO_DISK:
+        pytest.skip(f"this machine lets no process mount a small disk of its own: {done.stderr}")
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
@@ -26,21 +27,32 @@ NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 HOURS = 40
 
 
-def pack_until(url: str, key: str, folder: str, statement: int) -> None:
-    """Pack, and die before the statement of this number, or the commit that takes its place."""
-    app = create_core(Settings(instance=Path(folder), database_url=url, secret_key=key))
+def pack(settings: Settings, asked: Connection) -> None:
+    """For each number until None: pack in a process of its own, which dies before the statement of
+    this number, or the commit that takes its place. Answers its exit code.
+    """
+    app = create_core(settings)
     with app.app_context():
-        left = statement
+        for statement in iter(asked.recv, None):
+            process = os.fork()
+            if not process:
+                pack_until(statement)
+                os._exit(0)
+            asked.send(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
 
-        def count(*_arguments: Any) -> None:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
 
-        event.listen(db.engine, "before_cursor_execute", count)
-        event.listen(db.engine, "commit", count)
-        packed.pack_old(NOW, 600)
+def pack_until(statement: int) -> None:
+    left = statement
+
+    def count(*_arguments: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    event.listen(db.engine, "before_cursor_execute", count)
+    event.listen(db.engine, "commit", count)
+    packed.pack_old(NOW, 600)
 
 
 def test_packing_that_is_killed_at_any_step_loses_no_result(core: Flask, settings: Settings):
@@ -55,18 +67,20 @@ def test_packing_that_is_killed_at_any_step_loses_no_result(core: Flask, setting
     with core.app_context():
         rollups.roll(NOW)
         stored = rollups.checks(ids, 0, 2**62)
-    where = settings.database_url, settings.secret_key, str(settings.instance)
+    asking, asked = Pipe()
+    start(pack, settings, asked)
     for statement in range(100):
-        process = start(pack_until, *where, statement)
-        process.join(120)
+        asking.send(statement)
+        code = asking.recv()
         with core.app_context():
             assert rollups.checks(ids, 0, 2**62) == stored, f"killed at statement {statement}"
             singles = db.session.scalar(select(func.count()).select_from(ResultRow))
             in_hours = db.session.scalar(select(func.sum(PackedHourRow.results))) or 0
             assert singles + in_hours == len(checks)
             db.session.remove()
-        if process.exitcode == 0:
+        if code == 0:
             break
-        assert process.exitcode == -9
+        assert code == -9
+    asking.send(None)
     assert statement > 8
     assert in_hours == len(ids) * 2 * (HOURS - 27)  # the last 26, and the one that runs

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from flask import Flask
 
 from app.db import db
 from app.db.tables import PingRow
@@ -38,9 +39,15 @@ def spool(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def web(installed: Installation, spool: Path) -> Iterator[Web]:
-    with pytest.MonkeyPatch.context() as patch, installed.app() as app:
+def storing(installed: Installation) -> Iterator[Flask]:
+    with installed.app() as app:
         make_person(app)
+        yield app
+
+
+@pytest.fixture(scope="module")
+def web(installed: Installation, storing: Flask, spool: Path) -> Iterator[Web]:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(spool))
         with web_process(installed) as running:
             yield running
@@ -176,13 +183,13 @@ def csrf_of(person, web):
     ],
 )  # fmt: skip
 def test_of_any_body_the_first_bytes_are_kept_with_the_ping(
-    web, installed, size, chunked, stays, ping
+    web, storing, size, chunked, stays, ping
 ):
     body = b"first line\n" + b"x" * (size - 11)
     length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {size}"
-    with installed.app() as app, app.app_context():
-        token = str(uuid.uuid4())
-        make_heartbeat(app, token)
+    token = str(uuid.uuid4())
+    make_heartbeat(storing, token)
+    with storing.app_context():
         with web.connect(head(f"/{ping}/{token}", length)) as client:
             pieces = (body[at : at + 16_384] for at in range(0, size, 16_384))
             framed = (b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)

@@ -1,6 +1,6 @@
 """Clients that are slow on purpose: each holds a socket for a limited time, and never a thread.
 
-The server has 16 threads; there are more clients here.
+The server has 32 threads; there are more clients here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import sqlite3
 import struct
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -30,7 +29,7 @@ from app.records import MAX_FORM_BYTES, DeliveryStatus
 from app.slots import LONG_WAITS, REMOTE_ANSWERS, REPEATED_FORMS, THREADS
 from app.stores.base import until_attempted
 from app.stores.health import CHECKER_SILENT
-from tests.factories import PASSWORD, make_heartbeat, make_key, make_person
+from tests.factories import PASSWORD, make_key, make_person
 from tests.support.web_process import Installation, Web, installation, web_process
 
 CROWD = 40
@@ -65,7 +64,16 @@ def patient(installed: Installation, key: str) -> Iterator[Web]:
 @pytest.fixture(scope="module")
 def strict(installed: Installation, key: str) -> Iterator[Web]:
     """The same with limits that a test can wait for."""
-    limits = {"head_seconds": 0.6, "body_seconds": 0.6, "answer_seconds": 0.6, "ask_seconds": 0.1}
+    waits = dict.fromkeys(("head_seconds", "body_seconds", "answer_seconds"), 0.6)
+    limits = {**waits, "closing_seconds": 0.3, "ask_seconds": 0.1}
+    with web_process(installed, limits) as web:
+        yield web
+
+
+@pytest.fixture(scope="module")
+def small(installed: Installation, key: str) -> Iterator[Web]:
+    """With room for few connections and bytes; it reads bodies before it refuses them."""
+    limits = {"connections": 20, "buffered_bytes": 1_000_000, "ask_seconds": 60}
     with web_process(installed, limits) as web:
         yield web
 
@@ -81,10 +89,10 @@ def bearer(key: str) -> str:
 
 
 @contextmanager
-def crowd(web: Web, sent: bytes, **more: int) -> Iterator[list[socket.socket]]:
+def crowd(web: Web, sent: bytes, number: int = CROWD, **more: int) -> Iterator[list[socket.socket]]:
     """Connections that have sent so much and stay open."""
     with ExitStack() as stack:
-        yield [stack.enter_context(web.connect(sent, **more)) for _ in range(CROWD)]
+        yield [stack.enter_context(web.connect(sent, **more)) for _ in range(number)]
 
 
 def answers_everybody(web: Web, key: str) -> None:
@@ -184,19 +192,15 @@ def test_many_clients_that_do_not_read_answers_block_nobody(patient, key):
         assert files.count(".css") < CROWD, "one would be open for each of them"
 
 
-def test_a_new_connection_replaces_the_one_that_has_waited_longest(installed, key):
-    with web_process(installed, {"connections": 20}) as web, ExitStack() as stack:
-        first = [stack.enter_context(web.connect(HEADERS)) for _ in range(CROWD)]
-        answers_everybody(web, key)
-        assert everything_from(first[0]) == b""
-
-
-def test_a_new_connection_frees_the_memory_of_the_one_that_has_waited_longest(installed, key):
-    with web_process(installed, {"buffered_bytes": 1_000_000}) as web:
-        waiting = post("/login", 200_000) + b"a" * 150_000
-        with crowd(web, waiting) as clients:
-            answers_everybody(web, key)
-            assert everything_from(clients[0]) == b""
+@pytest.mark.parametrize(
+    ("sent", "number"),
+    [(HEADERS, CROWD), (post("/login", 200_000) + b"a" * 150_000, 10)],
+    ids=["all connections", "all memory"],
+)
+def test_a_new_connection_replaces_the_one_that_has_waited_longest(small, key, sent, number):
+    with crowd(small, sent, number) as clients:
+        answers_everybody(small, key)
+        assert everything_from(clients[0]) == b""
 
 
 # Every part of a request has a time limit as a whole -------------------------------------------
@@ -242,12 +246,10 @@ def gone(client: socket.socket) -> None:
     raise AssertionError("The server waits for this reader for as long as it likes.")
 
 
-def test_a_client_that_does_not_close_after_the_last_answer_is_disconnected(installed):
-    with web_process(installed, {"closing_seconds": 0.3}) as web:
-        request = b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\nConnection: close\r\n\r\n"
-        with web.connect(request) as client:
-            assert everything_from(client).endswith(b'{"status":"ok"}')
-            gone(client)
+def test_a_client_that_does_not_close_after_the_last_answer_is_disconnected(strict):
+    with strict.connect(NEXT) as client:
+        assert everything_from(client).endswith(b'{"status":"ok"}')
+        gone(client)
 
 
 # Requests that are well are served as ever -----------------------------------------------------
@@ -323,12 +325,11 @@ def job_of(web: Web, key: str) -> Iterator[tuple[str, Callable[[], list[tuple[st
         yield f"/ping/{job['ping_url'].rpartition('/')[2]}", pings
 
 
-def test_a_body_that_is_a_little_too_large_is_read_to_its_end_before_413(installed):
+def test_a_body_that_is_a_little_too_large_is_read_to_its_end_before_413(small):
     """Proxies give up an answer that comes before; then the next request on it is not answered."""
-    with web_process(installed, {"ask_seconds": 60}) as web:
-        body = b"a" * (2 * MAX_FORM_BYTES)
-        with web.connect(post("/login", len(body)) + body + NEXT) as client:
-            assert statuses(client) == [b"413", b"200"]
+    body = b"a" * (2 * MAX_FORM_BYTES)
+    with small.connect(post("/login", len(body)) + body + NEXT) as client:
+        assert statuses(client) == [b"413", b"200"]
 
 
 def test_a_body_that_is_a_little_too_large_and_slow_is_refused_without_it(strict):
@@ -423,7 +424,7 @@ NEXT = b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\nConnection: close\r\n\r\
 
 
 def test_bodies_of_tiny_chunks_block_nobody(patient, key):
-    with crowd(patient, CHUNKED) as clients:
+    with crowd(patient, CHUNKED, 10) as clients:
         for client in clients:
             with suppress(ConnectionError):
                 client.sendall(b"1\r\na\r\n" * 30_000)
@@ -639,36 +640,37 @@ def test_tests_of_channels_do_not_wait_for_answers_when_many_others_wait():
     assert looked_at == [7]
 
 
-def test_health_answers_while_every_thread_waits(installed):
-    with installed.app() as app:
-        key = make_key(app)  # of its own: other tests here use up the limit of theirs
-    with web_process(installed) as web, ExitStack() as stack:
-        locked = stack.enter_context(closing(sqlite3.connect(installed.folder / "wakeful.db")))
-        locked.execute("BEGIN IMMEDIATE")  # other writers now wait
+def test_health_answers_while_every_thread_waits(installed, patient, key):
+    with locked(installed) as lock:  # other writers now wait
         sent = post("/api/v1/monitors", len(MONITOR), bearer(key)) + MONITOR
-        for _ in range(20):
-            stack.enter_context(web.connect(sent))
-        await_standstill(web)
-        assert web.get("/healthz").status_code == 200
-        ready = web.get("/readyz")
-        # The second where those who wait have all connections of the pool.
-        assert ready.json()["faults"] in ([faults.BUSY], [faults.NO_ANSWER])
-        assert ready.status_code == 503
-        locked.rollback()
+        with crowd(patient, sent) as clients:
+            await_standstill(patient)
+            assert patient.get("/healthz").status_code == 200
+            ready = patient.get("/readyz")
+            lock.rollback()
+            assert all(client.recv(100) for client in clients)
+    # The second where those who wait have all connections of the pool.
+    assert ready.json()["faults"] in ([faults.BUSY], [faults.NO_ANSWER])
+    assert ready.status_code == 503
 
 
-def test_pages_are_answered_while_more_pings_wait_than_the_server_has_threads(installed):
-    token = str(uuid.uuid4())
-    with installed.app() as app:
-        make_heartbeat(app, token)
-    with web_process(installed) as web, ExitStack() as stack:
-        locked = stack.enter_context(closing(sqlite3.connect(installed.folder / "wakeful.db")))
-        locked.execute("BEGIN IMMEDIATE")
-        sent = f"GET /ping/{token} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-        pings = [stack.enter_context(web.connect(sent)) for _ping in range(THREADS + 1)]
-        assert requests.get(f"{web.base}/login", timeout=5).status_code == 200
-        locked.rollback()
-        assert all(ping.recv(100).startswith(b"HTTP/1.1 200 ") for ping in pings)
+def test_pages_are_answered_while_more_pings_wait_than_the_server_has_threads(
+    installed, patient, key
+):
+    with job_of(patient, key) as (path, _pings), locked(installed) as lock:
+        sent = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        with crowd(patient, sent, THREADS + 1) as pings:
+            assert requests.get(f"{patient.base}/login", timeout=5).status_code == 200
+            lock.rollback()
+            assert all(ping.recv(100).startswith(b"HTTP/1.1 200 ") for ping in pings)
+
+
+@contextmanager
+def locked(installed: Installation) -> Iterator[sqlite3.Connection]:
+    """The lock of a writer, until it is rolled back."""
+    with closing(sqlite3.connect(installed.folder / "wakeful.db")) as lock:
+        lock.execute("BEGIN IMMEDIATE")
+        yield lock
 
 
 def await_standstill(web: Web) -> None:
