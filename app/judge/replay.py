@@ -124,9 +124,9 @@ class Replay:
         self.behind: list[BehindSpan] = []
         self.behind_since = since  # if the state is BEHIND
 
-    def judge(self, checks: Iterable[PastResult]) -> None:
+    def judge(self, results: Iterable[PastResult]) -> None:
         """Judge these results, which are in order and later than all earlier ones."""
-        for result in checks:
+        for result in results:
             covers = self._covers
             if result.covers_ms is not None:
                 covers = timedelta(milliseconds=result.covers_ms)
@@ -135,14 +135,11 @@ class Replay:
             # place.
             if covers > MIN_COVER:
                 at = from_ms(result.at_ms)
-                check = NewResult(
-                    result.place,
-                    at,
-                    result.verdict,
-                    result.maintenance,
-                    parents=self._parents_at(at),
+                place, parents = result.place, self._parents_at(at)
+                self._judge(
+                    NewResult(place, at, result.verdict, result.maintenance, parents=parents),
+                    covers,
                 )
-                self._judge(check, covers)
 
     @property
     def is_clear(self) -> bool:
@@ -160,14 +157,14 @@ class Replay:
             self._start_blocked_spans(self._covered_until)
             self._end(self._covered_until)
 
-    def _judge(self, check: NewResult, covers: timedelta) -> None:
-        self._start_blocked_spans(check.at)
-        self._pass_time(check.at)
-        self._last = check.at
-        self._covered_until = max(self._covered_until or check.at, check.at + covers)
+    def _judge(self, result: NewResult, covers: timedelta) -> None:
+        self._start_blocked_spans(result.at)
+        self._pass_time(result.at)
+        self._last = result.at
+        self._covered_until = max(self._covered_until or result.at, result.at + covers)
         situation = self.situation
-        decision = judge_result(self._rules, situation, check)
-        if check.at < self._since or check.at < self._blocked_until:
+        decision = judge_result(self._rules, situation, result)
+        if result.at < self._since or result.at < self._blocked_until:
             self.situation = Situation(situation.state, decision.situation.votes)  # it only votes
             return
         self._note_behind(situation.state, decision.situation.state, decision.at)
@@ -243,25 +240,25 @@ def margin(rules: Rules, covers: timedelta) -> timedelta:
 # --- Results that are out of order
 
 
-def is_out_of_order(situation: Situation, check: NewResult, decision: Decision) -> bool:
-    """Whether newer results of other places were judged, and this check may change the state that
+def is_out_of_order(situation: Situation, result: NewResult, decision: Decision) -> bool:
+    """Whether newer results of other places were judged, and this one may change the state that
     they led to.
 
     Usually its verdict is the previous one of its place, and nothing has changed since. Then the
-    check is out of order only if its ``decision``, made as if it were the newest, changes the
+    result is out of order only if its ``decision``, made as if it were the newest, changes the
     state.
     """
-    others = (vote.at for place, vote in situation.votes.items() if place != check.place)
-    if check.at >= max(others, default=check.at) or check.verdict is Verdict.UNKNOWN:
+    others = (vote.at for place, vote in situation.votes.items() if place != result.place)
+    if result.at >= max(others, default=result.at) or result.verdict is Verdict.UNKNOWN:
         return False
-    state, good = situation.state, check.verdict in GOOD_VERDICTS
+    state, good = situation.state, result.verdict in GOOD_VERDICTS
     if state.stage in (Stage.CONFIRMING, Stage.RECOVERING):
         return True
-    if state.status_since is not None and state.status_since > check.at:
+    if state.status_since is not None and state.status_since > result.at:
         return True
     if state.stage is Stage.OPEN and good:
         return True  # it may confirm a recovery that had begun and was given up
-    previous = situation.votes.get(check.place)
+    previous = situation.votes.get(result.place)
     if previous is None or previous.verdict is Verdict.UNKNOWN:
         return True
     if (previous.verdict in GOOD_VERDICTS) != good:
@@ -273,21 +270,21 @@ def in_order(
     rules: Rules,
     covers: timedelta,
     situation: Situation,
-    check: NewResult,
+    result: NewResult,
     as_newest: Decision,
-    checks: Iterable[PastResult],
+    stored: Iterable[PastResult],
     since: datetime,
     parents_at: ParentsAt = lambda _at: NO_PARENTS,
 ) -> Decision:
     """The decision on a result that ``is_out_of_order``. ``as_newest``: the decision on it as if it
-    were the newest. ``checks``: the stored results (in order), with this one, that have a vote at
+    were the newest. ``stored``: the stored results (in order), with this one, that have a vote at
     ``since`` or later. Earlier results do not matter, or belong to another incident or rule.
     """
     state = situation.state
     if state.failing_since is not None and state.failing_since < since:
         return as_newest
     replay = Replay(rules, covers, since, _state_at(since, state), parents_at=parents_at)
-    replay.judge(_not_before(since, checks, check))
+    replay.judge(_not_before(since, stored, result))
     if replay.decision is None:
         return as_newest
     new_state = replay.situation.state
@@ -309,8 +306,8 @@ def in_order(
         moment=moment,
         counted=changed or replay.decision.unconfirmed,
         shown=True,
-        recheck=changed and confirms and not check.maintenance,
-        waits=not changed and is_confirming and new_state.verdict is Verdict.DOWN,
+        recheck=changed and confirms and not result.maintenance,
+        awaits_repeat=not changed and is_confirming and new_state.verdict is Verdict.DOWN,
     )
 
 
@@ -329,14 +326,14 @@ def _state_at(since: datetime, state: State) -> State:
 
 
 def _not_before(
-    since: datetime, checks: Iterable[PastResult], check: NewResult
+    since: datetime, stored: Iterable[PastResult], result: NewResult
 ) -> Iterator[PastResult]:
-    """The checks; ``check`` is moved to ``since`` if it was made earlier."""
-    key = check.place, round(check.at.timestamp() * 1000)
+    """The stored results; ``result`` is moved to ``since`` if its check was made earlier."""
+    key = result.place, round(result.at.timestamp() * 1000)
     first_ms = ceil(since.timestamp() * 1000)
-    for result in checks:
-        is_check = (result.place, result.at_ms) == key
-        yield result._replace(at_ms=max(result.at_ms, first_ms)) if is_check else result
+    for other in stored:
+        is_result = (other.place, other.at_ms) == key
+        yield other._replace(at_ms=max(other.at_ms, first_ms)) if is_result else other
 
 
 def _difference(

@@ -28,13 +28,21 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import NamedTuple
 
 from app.i18n import N_, _
-from app.judge.verdict import SAME_ROUND, Effect, PastResult, Vote, verdict_of_votes
+from app.judge.verdict import (
+    SAME_ROUND,
+    Effect,
+    PastResult,
+    State,
+    Transition,
+    Vote,
+    verdict_of_votes,
+)
 from app.records import GOOD_VERDICTS, PHASES, Verdict
 from app.rules.figures import in_one_unit
 from app.rules.time import from_ms, to_ms
@@ -64,6 +72,9 @@ class SlowRules:
         """For how long before a check results are needed to judge it."""
         return timedelta(milliseconds=2 * self.window)
 
+    def is_slow(self, response_time: int | None) -> bool:
+        return (response_time or 0) > self.limit
+
     def counts(self, check: PastResult) -> bool:
         return (
             check.response_time is not None
@@ -73,16 +84,6 @@ class SlowRules:
             and (not self.places or check.place in self.places)
             and check.at_ms >= to_ms(self.since)
         )
-
-
-class SlowDecision(NamedTuple):
-    """``effect``: OPEN or END, at ``moment``; or NONE. ``recheck``: the next check comes after
-    CONFIRM_SECONDS, because it may end the incident.
-    """
-
-    effect: Effect = Effect.NONE
-    moment: datetime | None = None
-    recheck: bool = False
 
 
 class _Window:
@@ -132,23 +133,24 @@ class SlowWindows:
             self._fast_since = check.at_ms
 
     def judge_newest(
-        self, open_since: datetime | None, ended_at: datetime | None, *, conclusive: bool = False
-    ) -> SlowDecision:
-        """``open_since``: the start of the open degraded incident. ``ended_at``: the end of the
-        last incident. ``conclusive``: one check is enough to end the incident.
+        self, state: State, ended_at: datetime | None, *, conclusive: bool = False
+    ) -> Transition:
+        """``ended_at``: the end of the last incident. ``conclusive``: one check is enough to end
+        the incident; otherwise a ``recheck`` does.
         """
         newest, fast_since = self._newest, self._fast_since
         if newest is None or self._verdict is Verdict.UNKNOWN:
-            return SlowDecision()
-        if open_since is None:
-            return self._opened(newest, ended_at or _LONG_AGO)
+            return Transition(state)
+        if state.slow_since is None:
+            return self._opened(state, newest, ended_at or _LONG_AGO)
         if self._verdict is Verdict.DOWN or fast_since is None:
-            return SlowDecision()
+            return Transition(state)
         if not conclusive and newest.at_ms - fast_since < _SAME_ROUND_MS:
-            return SlowDecision(recheck=True)
+            return Transition(state, recheck=True)
         # If the limit was changed, earlier checks may have been fast all the time.
         since = from_ms(fast_since)
-        return SlowDecision(Effect.END, since if since > open_since else from_ms(newest.at_ms))
+        moment = since if since > state.slow_since else from_ms(newest.at_ms)
+        return Transition(replace(state, slow_since=None), Effect.END, moment=moment)
 
     def slow_checks(self) -> Sequence[PastResult]:
         """The checks in the windows of the places that are slow, in order."""
@@ -170,26 +172,26 @@ class SlowWindows:
             if is_slow is not None:
                 yield Vote(place, from_ms(at_ms), Verdict.DOWN if is_slow else Verdict.UP)
 
-    def _opened(self, newest: PastResult, ended_at: datetime) -> SlowDecision:
-        is_slow = (newest.response_time or 0) > self._rules.limit
-        if self._verdict is not Verdict.DOWN or not is_slow:
-            return SlowDecision()
+    def _opened(self, state: State, newest: PastResult, ended_at: datetime) -> Transition:
+        if self._verdict is not Verdict.DOWN or not self._rules.is_slow(newest.response_time):
+            return Transition(state)
         ended_ms = to_ms(ended_at)
         is_same_target = ended_at >= self._rules.since
         if is_same_target and newest.at_ms - ended_ms < self._rules.window:
-            return SlowDecision()  # the last incident ended less than a window ago
+            return Transition(state)  # the last incident ended less than a window ago
         since = [check for check in self.slow_checks() if check.at_ms >= ended_ms]
         places = {check.place for check in self.slow_checks()}
         if any(sum(check.place == place for check in since) < MIN_CHECKS for place in places):
-            return SlowDecision()
-        return SlowDecision(Effect.OPEN, from_ms(self._start_ms(since)))
+            return Transition(state)
+        start = from_ms(self._start_ms(since))
+        return Transition(replace(state, slow_since=start), Effect.OPEN, moment=start)
 
     def _start_ms(self, checks: Sequence[PastResult]) -> int:
         """The time of the check from which on slow ones outnumber the others by the most."""
         largest_lead = lead = 0
         start_ms = checks[-1].at_ms
         for check in reversed(checks):
-            lead += 1 if (check.response_time or 0) > self._rules.limit else -1
+            lead += 1 if self._rules.is_slow(check.response_time) else -1
             if lead >= largest_lead:
                 largest_lead, start_ms = lead, check.at_ms
         return start_ms
@@ -198,18 +200,18 @@ class SlowWindows:
 def spans(rules: SlowRules, checks: Iterable[PastResult]) -> list[tuple[datetime, datetime | None]]:
     """The incidents that these results would have opened, with their ends."""
     windows, incidents = SlowWindows(rules), list[tuple[datetime, datetime | None]]()
-    open_since: datetime | None = None
-    ended_at: datetime | None = None
+    state, ended_at = State(), None
     for check in checks:
         windows.add(check)
-        decision = windows.judge_newest(open_since, ended_at)
-        if decision.effect is Effect.OPEN and decision.moment:
-            open_since = decision.moment
-            incidents.append((open_since, None))
-        elif decision.effect is Effect.END and open_since:
-            ended_at = decision.moment
-            incidents[-1] = (open_since, ended_at)
-            open_since = None
+        if state.slow_since is None and not rules.is_slow(check.response_time):
+            continue  # a fast check opens nothing
+        transition = windows.judge_newest(state, ended_at)
+        if transition.effect is Effect.OPEN and transition.moment:
+            incidents.append((transition.moment, None))
+        elif transition.effect is Effect.END and state.slow_since:
+            ended_at = transition.moment
+            incidents[-1] = (state.slow_since, ended_at)
+        state = transition.state
     return incidents
 
 

@@ -282,8 +282,8 @@ def _failing(state: State, result: NewResult, confirmations: int) -> Transition:
 
 def behind_parent(state: State, parent: int) -> Transition:
     """The transition of a failing monitor without an incident whose ``parent`` fails too."""
-    step = Effect.CANCEL if state.stage is Stage.CONFIRMING else Effect.NONE
-    return Transition(replace(cleared(state), behind=parent), step)
+    effect = Effect.CANCEL if state.stage is Stage.CONFIRMING else Effect.NONE
+    return Transition(replace(cleared(state), behind=parent), effect)
 
 
 def _good(state: State, result: NewResult) -> Transition:
@@ -435,7 +435,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A monitor's state, and the newest result of each of its places (by its id)."""
+    """A monitor's state, and the vote of each of its places (by its id), also one that does not
+    count any more (``Decision.valid_votes``).
+    """
 
     state: State = field(default_factory=State)
     votes: Mapping[int, Vote] = field(default_factory=dict)
@@ -448,7 +450,7 @@ class Decision:
     situation: Situation  # after the result
     verdict: Verdict  # of all votes that count
     at: datetime  # the time of the verdict
-    votes: Sequence[Vote] = ()  # those that count
+    valid_votes: Sequence[Vote] = ()  # those that count
     awaited: int = 0  # places that are about to vote for the first time
     effect: Effect = Effect.NONE
     moment: datetime | None = None  # when the incident started or ended, by ``effect``
@@ -456,7 +458,7 @@ class Decision:
     shown: bool = False  # the monitor shows this verdict and its cause now
     recheck: bool = False  # the next check comes after CONFIRM_SECONDS, not when scheduled
     unconfirmed: bool = False  # too few places see a failure, and it is still to be confirmed
-    waits: bool = False  # enough places see a failure, and some have not repeated it yet
+    awaits_repeat: bool = False  # enough places see a failure; some have not repeated it yet
 
 
 def without_future(situation: Situation, result: NewResult, now: datetime) -> Situation:
@@ -584,7 +586,9 @@ def _after_transition(decision: Decision, transition: Transition, *, maintenance
     is_unconfirmed = (
         decision.verdict is not Verdict.DOWN
         and not maintenance
-        and any(vote.verdict is Verdict.DOWN and not vote.persistent for vote in decision.votes)
+        and any(
+            vote.verdict is Verdict.DOWN and not vote.persistent for vote in decision.valid_votes
+        )
     )
     return replace(
         decision, situation=Situation(transition.state, decision.situation.votes),
@@ -610,7 +614,7 @@ def _uncounted(state: State, decision: Decision, result: NewResult) -> Decision:
         decision,
         situation=Situation(state, decision.situation.votes),
         shown=True,
-        waits=state.stage is Stage.CONFIRMING and verdict is Verdict.DOWN,
+        awaits_repeat=state.stage is Stage.CONFIRMING and verdict is Verdict.DOWN,
     )
 
 
@@ -623,7 +627,7 @@ def _waits_for_others(state: State, decision: Decision, result: NewResult) -> bo
     if state.stage is not Stage.RECOVERING or decision.verdict is not Verdict.DEGRADED:
         return False
     degrading = [
-        vote for vote in decision.votes if vote.persistent or vote.verdict is Verdict.DEGRADED
+        vote for vote in decision.valid_votes if vote.persistent or vote.verdict is Verdict.DEGRADED
     ]
     begin = result.at - SAME_ROUND
     return all(vote.verdict is Verdict.DOWN and vote.at < begin for vote in degrading)
@@ -653,7 +657,7 @@ def _is_counted(
         return False
     if state.checked_at is None or result.maintenance or not (down and confirming):
         return True
-    repeated = _with_only_repeated_failures(decision.votes, state.checked_at)
+    repeated = _with_only_repeated_failures(decision.valid_votes, state.checked_at)
     return verdict_of_votes(repeated, rules.location_rule, decision.awaited) is Verdict.DOWN
 
 
@@ -713,7 +717,7 @@ def ends_by_silence(rules: Rules, decision: Decision, silent: Collection[int]) -
     counted: then their silence ends the incident, and no check there saw it recover.
     """
     failing = [vote for place, vote in decision.situation.votes.items() if place in silent]
-    votes = [*decision.votes, *failing]
+    votes = [*decision.valid_votes, *failing]
     verdict = verdict_of_votes(votes, rules.location_rule, decision.awaited, incident=True)
     return bool(silent) and verdict is Verdict.DOWN
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.judge.slow import MIN_CHECKS, SlowRules, SlowWindows, spans
-from app.judge.verdict import Effect, PastResult
+from app.judge.verdict import Effect, PastResult, State
 from app.records import LocationRule, Verdict
 
 LIMIT, WINDOW = 1000, 300_000
@@ -42,26 +42,28 @@ def is_slow(checks):
 @given(st.lists(RESULT, max_size=60))
 def test_it_opens_when_the_median_is_above_and_ends_when_it_is_not(results):
     checks = checks_of(results)
-    open_since = ended_at = None
+    state, ended_at = State(), None
     windows = SlowWindows(RULES)
     for number, check in enumerate(checks, 1):
         windows.add(check)
         if check.verdict not in GOOD or check.maintenance:
             continue
-        after = windows.judge_newest(open_since, ended_at)
+        after = windows.judge_newest(state, ended_at)
         slow = is_slow(checks[:number])
-        if open_since is None and ended_at is None:
+        if state.slow_since is None and ended_at is None:
             expected = slow is True and check.response_time > LIMIT
             assert (after.effect is Effect.OPEN) == expected
         if after.effect is Effect.OPEN:
             assert slow is True
-            open_since = after.moment
+            assert after.state.slow_since == after.moment
         elif after.effect is Effect.END:
             assert slow is False
-            assert open_since < after.moment
-            open_since, ended_at = None, after.moment
-        elif open_since is not None and slow is False:
+            assert state.slow_since < after.moment
+            assert after.state.slow_since is None
+            ended_at = after.moment
+        elif state.slow_since is not None and slow is False:
             assert after.recheck, "the next check confirms the end"
+        state = after.state
 
 
 @given(st.lists(RESULT, max_size=60))
@@ -71,7 +73,7 @@ def test_a_fast_check_of_a_monitor_without_an_incident_changes_nothing(results):
     for check in checks_of(results):
         windows.add(check)
         if RULES.counts(check) and check.response_time <= LIMIT:
-            assert windows.judge_newest(None, None).effect is Effect.NONE
+            assert windows.judge_newest(State(), None).effect is Effect.NONE
 
 
 @given(st.lists(RESULT, max_size=60), st.integers(0, 60))
@@ -83,7 +85,8 @@ def test_what_is_read_again_after_a_restart_leads_to_the_same(results, cut):
         whole.add(check)
         if check.at_ms >= checks[-1].at_ms - RULES.reach / timedelta(milliseconds=1):
             part.add(check)
-    assert whole.judge_newest(None, None).effect == part.judge_newest(None, None).effect
+    before = State()
+    assert whole.judge_newest(before, None) == part.judge_newest(before, None)
 
 
 def test_a_target_that_is_slow_every_other_time_alerts_once():

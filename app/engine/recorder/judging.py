@@ -72,7 +72,7 @@ def judge(batch: ResultBatch, monitor: MonitorInBatch, outcome: Outcome) -> None
     if decision.counted or decision.shown:
         monitor.set_state(decision.situation.state)
     if decision.shown:
-        set_cause(batch, monitor, decision.votes, result)
+        set_cause(batch, monitor, decision.valid_votes, result)
     if decision.counted:
         if result.response_time is not None or not outcome.conclusive:
             # A heartbeat's result without a response time repeats its state: the last run's stays.
@@ -182,9 +182,9 @@ def _set_unconfirmed(
             soon = decision.recheck or decision.unconfirmed
             columns["unconfirmed_at"] = batch.now if soon else None
     elif (
-        decision.waits
+        decision.awaits_repeat
         and unconfirmed_at is not None
-        and all(is_repeat(unconfirmed_at, vote.at, repeat_pause()) for vote in decision.votes)
+        and all(is_repeat(unconfirmed_at, vote.at, repeat_pause()) for vote in decision.valid_votes)
     ):
         columns["unconfirmed_at"] = batch.now
     # The checker of this place has this result itself, unless it is of a check on request.
@@ -293,11 +293,11 @@ def _judge_slow(
         if state.slow_since is not None:
             _end_slow(batch, monitor, result.checked_at, by_change=True)
         return decision
-    if state.slow_since is None and (result.response_time or 0) <= rules.limit:
+    if state.slow_since is None and not rules.is_slow(result.response_time):
         return decision
     windows = slowness.windows_of(id, rules, monitor.results, believable(batch.now))
     ended = None if state.slow_since else last_end(batch.session, id)
-    transition = windows.judge_newest(state.slow_since, ended, conclusive=outcome.conclusive)
+    transition = windows.judge_newest(state, ended, conclusive=outcome.conclusive)
     if transition.effect is Effect.OPEN and transition.moment is not None:
         batch.failing.add(outcome, first=True)
         slow = outages.Slow(
@@ -305,11 +305,7 @@ def _judge_slow(
         )
         batch.incident_changes[id] = outages.Opening(id, transition.moment, result, slow=slow)
         monitor.set_state(replace(state, slow_since=in_whole_seconds(transition.moment)))
-    elif (
-        transition.effect is Effect.END
-        and transition.moment is not None
-        and state.slow_since is not None
-    ):
+    elif transition.moment is not None and state.slow_since is not None:
         by_change = in_whole_seconds(monitor.votes_from) > state.slow_since
         _end_slow(batch, monitor, transition.moment, by_change=by_change)
     return replace(decision, recheck=decision.recheck or transition.recheck)

@@ -323,7 +323,7 @@ def judge_votes_again(session: AnySession, row: MonitorRow, now: datetime) -> No
         monitor.columns["unconfirmed_at"] = None
     failing = evidence.FailingChecks(session, [row.id])
     batch = ResultBatch(session, now, "", NO_PLACE, windows, loaded, {}, failing, set())
-    set_cause(batch, monitor, decision.votes)
+    set_cause(batch, monitor, decision.valid_votes)
     if decision.effect is Effect.CANCEL:
         failing.drop(row.id)
     elif decision.effect is Effect.END and decision.moment:
