@@ -29,9 +29,9 @@ from app.records import ObjectKind as Kind
 RETENTION = timedelta(days=AUDIT_DAYS)
 # Lines that one request searches for a word. No index finds a part of a word on both databases, so
 # a page says how far back it has searched, and a link continues the search.
-SEARCHED_AT_ONCE = 50_000
-FORGOTTEN_AT_ONCE = 5_000  # in one transaction
-EXPORTED_AT_ONCE = 500
+MAX_SEARCHED = 50_000
+FORGOTTEN_PER_TRANSACTION = 5_000
+EXPORTED_PER_STATEMENT = 500
 
 
 class AuditLog:
@@ -102,7 +102,7 @@ class AuditLog:
         """All lines that match a query, the newest first. They are read in parts, because a million
         lines need too much memory.
         """
-        part = replace(query, per_page=EXPORTED_AT_ONCE)
+        part = replace(query, per_page=EXPORTED_PER_STATEMENT)
         while True:
             page = self.page(part)
             # An open transaction would keep the database from removing old versions of rows while
@@ -118,9 +118,9 @@ class AuditLog:
         old = select(AuditRow.id).where(AuditRow.at < self.clock() - RETENTION)
         while True:
             with writing() as session:
-                ids = list(session.scalars(old.limit(FORGOTTEN_AT_ONCE)))
+                ids = list(session.scalars(old.limit(FORGOTTEN_PER_TRANSACTION)))
                 session.execute(delete(AuditRow).where(AuditRow.id.in_(ids)))
-            if len(ids) < FORGOTTEN_AT_ONCE:
+            if len(ids) < FORGOTTEN_PER_TRANSACTION:
                 return
 
 
@@ -154,7 +154,7 @@ def _matching(query: AuditQuery) -> Select[Any]:
 def _searched_until(statement: Select[Any]) -> tuple[datetime, int] | None:
     """The last line that a search reads; None if it reads all of them."""
     query = statement.with_only_columns(AuditRow.at, AuditRow.id).order_by(*_NEWEST_FIRST)
-    row = db.session.execute(query.offset(SEARCHED_AT_ONCE - 1).limit(1)).first()
+    row = db.session.execute(query.offset(MAX_SEARCHED - 1).limit(1)).first()
     return None if row is None else (row.at, row.id)
 
 

@@ -140,16 +140,16 @@ class Counters:
         """Take a new share, of at least ``missing`` numbers. Returns the last of those that were
         missing.
         """
-        at_once = max(share, missing)
+        size = max(share, missing)
 
         def take() -> int:
             with writing() as session:
-                return add(session, name, window, at_once)
+                return add(session, name, window, size)
 
         last = best_effort("The count of requests", take)
         if last is None:
             return 0
-        numbers = range(last - at_once + 1, last + 1)
+        numbers = range(last - size + 1, last + 1)
         with self._guard:
             # Another thread may have taken a share meanwhile.
             unused = chain(self._unused(name, window), numbers[missing:])

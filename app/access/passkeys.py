@@ -128,7 +128,7 @@ class Passkeys:
             query = select(PasskeyRow.id).where(PasskeyRow.credential == row.credential)
             if session.scalar(query) is not None:
                 raise _invalid(ADDED_ALREADY)
-            _check_count(session, id)  # a second time: several may have been begun at once
+            _check_count(session, id)  # a second time: several may have been begun at the same time
             session.add(row)
             note(session, person, Action.CREATED, "passkey", row.name)
             changed = self.factors.finish_change(session, person)

@@ -1,7 +1,7 @@
 """Passwords: argon2 hashes, and the rule for a new one, whose length is in ``app.rules.text``.
 
-Hashing takes 64 MiB on purpose, so only a few run at once: sixteen log-ins at the same moment would
-take a gigabyte.
+Hashing takes 64 MiB on purpose, so only a few run in parallel: sixteen log-ins at the same moment
+would take a gigabyte.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.slots import BUSY_SECONDS, PASSWORDS, TRUSTED_PASSWORDS, Slots
 
 BUSY = N_("Too many people are logging in at this moment.")
 # Requests wait for some seconds and are served in order; PASSWORDS limits how many wait.
-_AT_ONCE = Slots(2, patience=20.0)
+_HASH_SLOTS = Slots(2, patience=20.0)
 
 _hasher = PasswordHasher()
 # Its cost is not stored with a digest, so it never changes.
@@ -45,7 +45,7 @@ def _hashing(*, trusted: bool = False) -> Iterator[None]:
         admitted = stack.enter_context(PASSWORDS.taken())
         if not admitted and trusted:
             admitted = stack.enter_context(TRUSTED_PASSWORDS.taken())
-        if admitted and stack.enter_context(_AT_ONCE.taken()):
+        if admitted and stack.enter_context(_HASH_SLOTS.taken()):
             yield
             return
     raise Throttled(_(BUSY), BUSY_SECONDS)
@@ -83,7 +83,7 @@ def _common() -> frozenset[str]:
 
 
 def hashed(password: str, *, trusted: bool = False) -> str:
-    """The argon2 hash of a password. Raises Throttled if too many are hashed at once."""
+    """The argon2 hash of a password. Raises Throttled if too many are hashed in parallel."""
     with _hashing(trusted=trusted):
         return _hasher.hash(password)
 

@@ -145,8 +145,8 @@ class PendingLogins:
         return logged_in_person
 
     def _complete(self, token: str, proof: Proof) -> Person:
-        """End the pending login and use the proof, in one transaction. If two requests come at once
-        with the same proof or token, one of them logs in.
+        """End the pending login and use the proof, in one transaction. If two requests come at the
+        same time with the same proof or token, one of them logs in.
         """
         deletion = delete(PendingLoginRow).where(PendingLoginRow.digest == digest_of(token))
         person = self._pending_person(token)

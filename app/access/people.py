@@ -173,7 +173,8 @@ class People:
         them is wrong or the account is disabled. A person with a ``second_factor`` needs it too
         (``PendingLogins``).
 
-        Raises Throttled after too many failed attempts, and when too many people log in at once.
+        Raises Throttled after too many failed attempts, and when too many people log in at the same
+        time.
         """
         row = row_of_email(email)
         # The device is looked up even if no account has the address: the time must not reveal that.
@@ -327,8 +328,8 @@ def refuse_taken(session: DbSession, email: str, except_id: int | None = None) -
 def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
     if row.role != Role.ADMIN or row.disabled:
         return
-    # The lock makes two removals at once wait for each other; without it, PostgreSQL would let both
-    # admins be removed.
+    # The lock makes two removals at the same time wait for each other; without it, PostgreSQL would
+    # let both admins be removed.
     admins = select(PersonRow.id).where(PersonRow.role == Role.ADMIN, PersonRow.disabled.is_(False))
     if len(session.execute(admins.with_for_update()).all()) <= 1:
         raise Conflict(_("This is the last admin. Make another person an admin first."))
@@ -387,7 +388,7 @@ class Setup:
         check_account(email, Role.ADMIN, password, time_zone=time_zone)
         hash_ = passwords.hashed(password)
         with writing() as session:
-            # The token is removed first: the second of two visitors at once finds no row.
+            # The token is removed first: the second of two visitors at the same time finds no row.
             if not remove_setting(SETUP_TOKEN) or not self.needed():
                 raise Denied(_(VOID))
             person = self.people.add(session, email, hash_, Role.ADMIN, time_zone=time_zone)

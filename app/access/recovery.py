@@ -89,7 +89,7 @@ class Recovery:
         address = (actors.actor() or actors.WAKEFUL).address
         actor = Actor(ActorKind.LINK, person.email, address=address)
         with actors.acting_as(actor), writing() as session:
-            # If the link is used twice at once, the second use finds no row.
+            # If the link is used twice at the same time, the second use finds no row.
             deletion = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
             row = session.get(PersonRow, person.id, with_for_update=True)
             if session.execute(deletion.returning(RecoveryRow.id)).first() is None or row is None:

@@ -79,7 +79,7 @@ class EventLimit:
         self._minute = -1
         self._counts: Counter[str] = Counter()
 
-    def take(self, event: str) -> tuple[bool, dict[str, int]]:
+    def count(self, event: str) -> tuple[bool, dict[str, int]]:
         """Count ``event``. Returns whether it is within the limit, and, at the first event of a
         minute, how many of each event were left out before.
         """
@@ -169,7 +169,7 @@ def _write(event: SecurityEvent, who: str, address: str) -> None:
     limit: EventLimit = current_app.extensions.setdefault(LIMIT, EventLimit(MAX_A_MINUTE))
     # The limit is for each event and kind of ``who``, so that a flood of unknown names does not
     # hide lines about accounts that exist.
-    is_within, left_out = limit.take(f"{event} who={who.partition(':')[0]}")
+    is_within, left_out = limit.count(f"{event} who={who.partition(':')[0]}")
     for name, number in left_out.items():
         log.warning("security event=%s left-out=%s", name, number)
     if is_within:

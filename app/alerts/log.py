@@ -237,12 +237,12 @@ def _is_of(target: tuple[str, str], failed: DeliveryRow) -> bool:
     return target == (failed.channel, failed.value)
 
 
-def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
+def forget_deliveries(before: datetime, *, per_transaction: int = 1_000) -> int:
     """Delete the rows that were written before ``before`` and are not pending; returns how many.
     Rows of open incidents are kept, because their recipients get the recovery.
 
-    A transaction deletes at most ``at_once`` rows: the worker must not wait until a year of rows is
-    deleted.
+    A transaction deletes at most ``per_transaction`` rows: the worker must not wait until a year of
+    rows is deleted.
     """
     old = (
         select(DeliveryRow.id)
@@ -253,7 +253,7 @@ def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
             or_(IncidentRow.id.is_(None), IncidentRow.ended_at.is_not(None)),
         )
         .order_by(DeliveryRow.created_at)
-        .limit(at_once)
+        .limit(per_transaction)
     )
     deleted = 0
     while ids := list(db.session.scalars(old)):

@@ -51,7 +51,7 @@ _WITHOUT_CONTACTS = select(_MONITOR.id, _MONITOR.alerts).where(
     _MONITOR.id.not_in(select(_MEMBER.monitor_id).where(_MEMBER.monitor_id.in_(_IDS))),
 )
 CACHE_SECONDS = 60.0  # of the monitors with alerts that cannot be read
-_AT_ONCE = 500  # rows in memory at a time
+_ROWS_IN_MEMORY = 500
 _CACHE = "wakeful.unreadable_alerts"
 _EXPIRIES = frozenset({Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING})
 
@@ -216,7 +216,7 @@ def unalerted(session: AnySession, ids: Collection[int]) -> Sequence[int]:
 def _with_unreadable(session: AnySession) -> list[int]:
     """The ids of monitors that have unreadable alerts, or a contact with unreadable channels."""
     query = select(MonitorRow.id, MonitorRow.alerts).where(MonitorRow.alerts.is_not(None))
-    rows = session.execute(query.execution_options(yield_per=_AT_ONCE))
+    rows = session.execute(query.execution_options(yield_per=_ROWS_IN_MEMORY))
     monitor_ids = [id for id, alerts in rows if isinstance(alerts, Unreadable)]
     contacts = session.execute(select(ContactRow.id, ContactRow.channels)).all()
     unreadable = [id for id, channels in contacts if isinstance(channels, Unreadable)]

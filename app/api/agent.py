@@ -43,7 +43,7 @@ Handler = Callable[["LocalAgents", "AgentPlace", Mapping[str, Any]], dict[str, A
 HANDLERS: Mapping[str, Handler] = {
     "hello": lambda agents, place, data: agents.hello(place, data),
     "assigned": lambda agents, place, data: agents.assigned(place, data),
-    "results": lambda agents, place, data: agents.take(place, data),
+    "results": lambda agents, place, data: agents.store_results(place, data),
 }
 AGENT = Blueprint("agent", __name__)
 API.register_blueprint(AGENT)

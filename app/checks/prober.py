@@ -1,4 +1,4 @@
-"""The prober: runs thousands of checks at once on one thread.
+"""The prober: runs thousands of checks in parallel on one thread.
 
 Create it after a fork, not before: threads do not survive a fork.
 """
@@ -34,7 +34,7 @@ from app.records import CheckSpec, Outcome
 log = logging.getLogger(__name__)
 
 DEFAULT_USER_AGENT = "Wakeful/1.0 (uptime check)"
-MAX_AT_ONCE = 2000
+MAX_RUNNING = 2000
 # File descriptors of a check: its connection, two DNS questions, the other address family.
 _FILES_A_CHECK = 4
 _FILES_OF_OTHERS = 100 + MAX_ENDING
@@ -186,7 +186,7 @@ class Prober:
                 self._idle.notify_all()
         self._running -= 1
         if self._waiting and self._running < self._max_running:
-            # Not called directly: a thousand checks that fail at once would overflow the stack.
+            # Not called directly: a thousand checks that fail together would overflow the stack.
             self._loop.call_soon(self._waiting.popleft())
         if is_waited_for:
             try:
@@ -218,8 +218,8 @@ class Bundle:
 
 
 def _max_running() -> int:
-    """How many checks may run at once, by the limit on this process's open files."""
+    """How many checks may run in parallel, by the limit on this process's open files."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:
-        return MAX_AT_ONCE
-    return max(10, min(MAX_AT_ONCE, (soft - _FILES_OF_OTHERS) // _FILES_A_CHECK))
+        return MAX_RUNNING
+    return max(10, min(MAX_RUNNING, (soft - _FILES_OF_OTHERS) // _FILES_A_CHECK))

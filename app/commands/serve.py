@@ -148,7 +148,7 @@ class Supervisor:
             self._greet()
             # Logged once, because it may be away for hours.
             self._log.error("%s %s", faults.cause_of(fault), WAITING)
-            self._retry_at = time.monotonic() + self._pauses.take()
+            self._retry_at = time.monotonic() + self._pauses.next()
         else:
             self._prepared = True
 
@@ -228,7 +228,7 @@ class Supervisor:
             code = os.waitstatus_to_exitcode(ended[1])
             if now - child.started >= STEADY_SECONDS:
                 child.pauses.reset()
-            pause = child.pauses.take()
+            pause = child.pauses.next()
             log.error("The %s ended (%s). It starts again in %g s.", child.name, code, pause)
             self._note_end(child)
             child.pid, child.due = None, now + pause

@@ -22,8 +22,8 @@ from app.db.types import Why, readable, to_ms, unreadable_in
 from app.i18n import N_, _
 from app.records import CHECK_FIELDS, CHECK_OPTIONS, CheckSpec, Pair, words_of
 
-AT_ONCE = 500  # ids in one statement
-PIECE = 1_000  # monitors of a shard that are read at once
+IDS_PER_STATEMENT = 500
+PIECE = 1_000  # monitors of a shard that one statement reads
 
 _SPEC_COLUMNS = (
     MonitorRow.id, MonitorRow.url, MonitorRow.request_method, MonitorRow.request_headers,
@@ -115,7 +115,7 @@ def of_monitors(place: int, monitor_ids: Iterable[int]) -> list[Assigned]:
     """The assignments of these monitors in the place, without paused ones."""
     return [
         assigned
-        for part in pieces(sorted(monitor_ids), AT_ONCE)
+        for part in pieces(sorted(monitor_ids), IDS_PER_STATEMENT)
         for assigned in _read(_query(place).where(AssignmentRow.monitor_id.in_(part)), place)
     ]
 

@@ -252,7 +252,8 @@ def _write_ahead(cursor: sqlite3.Cursor) -> None:
     """Turn WAL on, if it is off.
 
     If another process does so at the same moment, SQLite fails with "locked" at once, without the
-    busy timeout. Without retries, two processes that start on a new file at once would fail.
+    busy timeout. Without retries, two processes that start on a new file at the same time would
+    fail.
     """
     patient = Retrying(
         retry=retry_if_exception(lambda fault: primary_code(fault) == sqlite3.SQLITE_BUSY),

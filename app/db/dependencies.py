@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ScalarSelect, String, bindparam, cast, delete, func, insert, or_, select
 
 from app.db import AnySession
-from app.db.latest import AT_ONCE
+from app.db.latest import IDS_PER_STATEMENT
 from app.db.statements import pieces
 from app.db.tables import MonitorDependencyRow, MonitorRow, ResultRow, UnreachableRow
 from app.db.types import to_ms
@@ -115,7 +115,7 @@ def _closure(session: AnySession, statement: Any, ids: Collection[int]) -> dict[
 
 
 def _edges(session: AnySession, statement: Any, ids: Iterable[int]) -> Iterator[Any]:
-    for part in pieces(sorted(ids), AT_ONCE):
+    for part in pieces(sorted(ids), IDS_PER_STATEMENT):
         yield from session.execute(statement, {"ids": part})
 
 

@@ -30,7 +30,7 @@ from app.db.tables import AssignmentRow, MonitorStateRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.rules.clocks import believable
 
-AT_ONCE = 5000  # ids in one statement
+IDS_PER_STATEMENT = 5000
 _RESULTS: Any = ResultRow.__table__
 _STATES: Any = MonitorStateRow.__table__
 
@@ -95,7 +95,7 @@ def lock_states(session: AnySession, ids: Collection[int]) -> None:
     """
     if session.get_bind().dialect.name != "postgresql":
         return
-    for part in pieces(sorted(ids), AT_ONCE):
+    for part in pieces(sorted(ids), IDS_PER_STATEMENT):
         session.execute(_LOCK, {"ids": part})
 
 
@@ -131,7 +131,7 @@ def newer_check(row: Any) -> tuple[datetime, int | None] | None:
 def in_place(ids: Sequence[int], place: int, now: datetime) -> dict[int, int]:
     """The time (ms) of the newest result of each of these monitors in a place."""
     times, until = {}, last_moment(now)
-    for part in pieces(ids, AT_ONCE):
+    for part in pieces(ids, IDS_PER_STATEMENT):
         rows = db.session.execute(_IN_PLACE, {"ids": part, "until": until, "place": place})
         times.update({id: at for id, at in rows if at is not None})
     return times

@@ -55,7 +55,7 @@ class Pauses:
     seconds.
 
     A process that waits for SQLite's lock retries after up to 0.1 s. Between two transactions of a
-    busy process, as when thousands of monitors fail at once, the lock is free for some
+    busy process, as when thousands of monitors fail together, the lock is free for some
     milliseconds. Without pauses, others retry for ten seconds and fail: "The database is busy".
 
     In a pause, no thread of the process may hold the lock. Therefore the pause begins when the last

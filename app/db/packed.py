@@ -38,7 +38,7 @@ log = Lasting(logging.getLogger(__name__))
 # and results of agents may arrive a day late.
 SINGLE_MS = 26 * HOUR_MS
 # A transaction of this size takes some 50 ms, so that the recorder does not wait for long.
-MONITORS_AT_ONCE, HOURS_AT_ONCE = 20, 6
+MONITORS_PER_TRANSACTION, HOURS_PER_TRANSACTION = 20, 6
 DAMAGED = (
     "The results of monitor %d in the hour from %s cannot be read, because their value is "
     "damaged. All others can."
@@ -254,7 +254,7 @@ def pack_old(now: datetime, seconds: float) -> int:
     while in_round:
         in_round = 0
         ids = db.session.scalars(_BEHIND, {"now": to_ms(now)}).all()
-        for part in pieces(ids, MONITORS_AT_ONCE):
+        for part in pieces(ids, MONITORS_PER_TRANSACTION):
             in_round += _pack_some(part, to_ms(now))
             if time.monotonic() > ends:
                 return packed + in_round
@@ -269,7 +269,8 @@ def _pack_some(ids: Sequence[int], now: int) -> int:
         some = _BEHIND.where(_STATES.c.monitor_id.in_(ids))
         for id, first, until in session.execute(some, {"now": now}).all():
             start = first // HOUR_MS * HOUR_MS
-            span = {"id": id, "start": start, "end": min(until, start + HOURS_AT_ONCE * HOUR_MS)}
+            end = min(until, start + HOURS_PER_TRANSACTION * HOUR_MS)
+            span = {"id": id, "start": start, "end": end}
             results += map(tuple, checked_numbers(session.execute(_TAKE, span).all(), texts=1))
         _store(session, results)
     return len(results)

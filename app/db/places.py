@@ -1,10 +1,10 @@
 """The places that checks run from, and the reports of their processes. Needs an application
 context.
 
-A checker writes a sign of life every few seconds (``app/engine/shards.py``); the signs of a prober
-or an agent are written by the process that gets its results (``store_sign``). Each process has a
-separate row, so that several processes of one place do not wait for each other. The signs of a
-place are computed from these rows when it is read.
+A checker writes a sign of life every few seconds (``app/engine/own_shards.py``); the signs of a
+prober or an agent are written by the process that gets its results (``store_sign``). Each process
+has a separate row, so that several processes of one place do not wait for each other. The signs of
+a place are computed from these rows when it is read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import func, or_, select
 
 from app.db import AnySession, db, liveness, writing
-from app.db.assignments import AT_ONCE
+from app.db.assignments import IDS_PER_STATEMENT
 from app.db.latest import lock_states
 from app.db.statements import inserting, newest_time, pieces, updating
 from app.db.tables import AssignmentRow, MonitorRow, PlaceRow, ResultRow, SignOfLifeRow
@@ -77,7 +77,7 @@ def drop_unknown(session: AnySession, place: int) -> None:
     unknown = (AssignmentRow.location_id == place, AssignmentRow.verdict == Verdict.UNKNOWN)
     ids = sorted(session.scalars(select(AssignmentRow.monitor_id).where(*unknown)))
     lock_states(session, ids)  # which protects the assignments of a monitor too
-    for part in pieces(ids, AT_ONCE):
+    for part in pieces(ids, IDS_PER_STATEMENT):
         of_part = updating(AssignmentRow).where(AssignmentRow.monitor_id.in_(part), *unknown)
         session.execute(of_part.values(verdict=None))
 
@@ -306,7 +306,7 @@ def _is_fresh(at: datetime | None, now: datetime, within: timedelta) -> bool:
 
 def store_signs(now: datetime) -> None:
     """Store the last signs of each place in its row, because the rows of its processes are deleted
-    some time after their end. Several checkers may do so at once.
+    some time after their end. Several checkers may do so at the same time.
     """
     with writing() as session:
         rows = session.scalars(select(PlaceRow)).all()

@@ -173,8 +173,8 @@ def before_migrating(connection: Connection, *, copy: bool) -> bool:
     """Refuse a database of a newer version, or one with tables but no version; ``copy`` an older
     SQLite file. Returns whether the database is new, without tables.
 
-    Called with the lock of migrations: of two processes that start at once, the second sees the
-    changes of the first, which may be of a newer version.
+    Called with the lock of migrations: of two processes that start at the same time, the second
+    sees the changes of the first, which may be of a newer version.
     """
     _refuse_unknown(connection)
     revision = _revision(connection)

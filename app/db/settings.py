@@ -77,7 +77,7 @@ def store_setting(name: str, value: str | None, now: datetime) -> None:
 
 
 def remove_setting(name: str) -> bool:
-    """Remove a setting; True if it existed. If two processes remove it at once, only one
+    """Remove a setting; True if it existed. If two processes remove it at the same time, only one
     gets True.
     """
     statement = delete(SettingRow).where(SettingRow.name == name)

@@ -37,7 +37,7 @@ from app.i18n import N_, _
 from app.records import CHECK_FIELDS, SECRET_FIELDS
 from app.records.resources import BY_TABLE, MONITORS, REPORT_MAILS
 
-AT_ONCE = 500  # rows in memory at a time
+ROWS_IN_MEMORY = 500
 # Tables that are too large to be scanned.
 UNSCANNED = {row.__tablename__ for row in (ResultRow, PackedHourRow, RollupRow)}
 SAMPLED = 20  # rows of a table: enough to recognise a wrong key
@@ -168,7 +168,7 @@ def _unreadable_values(table: Table) -> Iterator[UnreadableValue]:
         return
     keys = list(table.primary_key.columns)
     query = _with_names(table, select(*keys, *columns.values()).select_from(table)).order_by(*keys)
-    for row in db.session.execute(query.execution_options(yield_per=AT_ONCE)):
+    for row in db.session.execute(query.execution_options(yield_per=ROWS_IN_MEMORY)):
         id = row[0] if len(keys) == 1 else tuple(row[: len(keys)])
         *values, name = row[len(keys) :]
         for column, value in zip(columns, values, strict=True):

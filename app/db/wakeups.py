@@ -213,7 +213,7 @@ class _Notifications:
             if self.works:
                 self.works = False
                 yield  # changes may have been announced since the connection was lost
-            if self._wait(self._pauses.take()):
+            if self._wait(self._pauses.next()):
                 return
 
     @contextmanager

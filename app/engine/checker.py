@@ -40,12 +40,12 @@ from app.db.types import record_of
 from app.engine import schedule
 from app.engine.canaries import Canaries
 from app.engine.carriers import CheckCarrier, ProberReport, RemoteNetwork
-from app.engine.checking import AT_ONCE, MIN_PAUSE_SECONDS, PlannedLoop, make_prober
+from app.engine.checking import MAX_IN_TURN, MIN_PAUSE_SECONDS, PlannedLoop, make_prober
 from app.engine.housekeeping import Housekeeper
 from app.engine.outcomes import OutcomeRecorder
+from app.engine.own_shards import LOOK_SECONDS, OwnShards, UnreadShards, make_name
 from app.engine.plan import Job, Plan
 from app.engine.schedule import Claim, Standing
-from app.engine.shards import LOOK_SECONDS, Shards, UnreadShards, make_name
 from app.errors import Conflict
 from app.i18n import N_, _
 from app.lasting import Lasting
@@ -145,7 +145,7 @@ class Checker:
         ask = self._canaries.works if self._canaries.named else None
         self._carrier = carrier
         self._remote = remote
-        self._shards = Shards(make_name(), settings.location)
+        self._shards = OwnShards(make_name(), settings.location)
         self._feed = changes.Feed()
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self.checks = PlannedLoop(works or ask, self._plan, _now, remote=remote)
@@ -181,7 +181,7 @@ class Checker:
         try:
             role, pause = liveness.CHECKER, changes.LOOK_SECONDS
             with wakeups.listening(self.app, role, self._wake, pause) as self._is_woken:
-                self.checks.run(lambda: self._try_turn(stop), self._outcomes.take, stop)
+                self.checks.run(lambda: self._try_turn(stop), self._outcomes.add, stop)
         finally:
             keeper.end(stop)  # sets ``stop``, which is not set yet after OtherCarrier
             self._end()
@@ -227,8 +227,8 @@ class Checker:
         self._start_due(now)
         next_turn = min(self._start_at, self._shards_at, self._feed_at)
         wait = 0.0 if self._unread else next_turn - time.monotonic()
-        self._outcomes.take(self.checks.collect(self._outcomes.wait(wait)))
-        if self.checks.network_changed or self._outcomes.must_write:
+        self._outcomes.add(self.checks.collect(self._outcomes.wait(wait)))
+        if self.checks.network_changed or not self._outcomes.wait(MIN_PAUSE_SECONDS):
             with self.app.app_context():
                 if self.checks.network_changed:
                     self._network_changed()
@@ -240,7 +240,7 @@ class Checker:
         while (now := time.monotonic()) < until and not stop.is_set():
             self._notice_step()
             self._start_due(now)
-            self._outcomes.take(self.checks.collect(min(self._start_at, until) - now))
+            self._outcomes.add(self.checks.collect(min(self._start_at, until) - now))
 
     def _database_answers(self) -> bool:
         """Whether the database can be written. It must answer sooner than in a turn, because checks
@@ -378,9 +378,11 @@ class Checker:
         may_start = self._shards.may_start(now) and not self._outcomes.full
         if may_start:
             overdue = -(self.checks.until_due() or 0.0)
-            room = min(AT_ONCE, self._bucket.available(now, overdue)) if self._paced else AT_ONCE
+            available = self._bucket.available(now, overdue) if self._paced else MAX_IN_TURN
+            room = min(MAX_IN_TURN, available)
             # If two results had the same generation, the second would be dropped.
-            self._bucket.take(len(self.checks.start_due(room, without=self._outcomes.unrecorded())))
+            started = self.checks.start_due(room, without=self._outcomes.unrecorded())
+            self._bucket.spend(len(started))
         until_due = self.checks.until_due()
         if until_due is not None and until_due <= 0 and (self._paced or not may_start):
             self._paused_until = now + MIN_PAUSE_SECONDS
@@ -412,7 +414,7 @@ class Checker:
         """Record all outcomes, and give up all shards."""
         with self.app.app_context():
             try:
-                self._outcomes.flush(all=True)
+                self._outcomes.flush()
                 self._shards.release_all(_now(), self._outcomes.last_check_at)
             except Exception as fault:
                 # The leases expire, and another checker takes the shards.

@@ -24,7 +24,7 @@ from app.net.canary import network_works, parse_canaries
 from app.net.policy import Policy
 from app.records import CheckSpec, Outcome, Verdict
 
-AT_ONCE = 200  # checks started before outcomes are collected, and outcomes that are taken at once
+MAX_IN_TURN = 200  # checks that start, and outcomes that are collected, in one turn of the loop
 GATHER_SECONDS = 0.05  # how long an outcome that wakes the loop waits for others
 PATIENT_SECONDS = 1.0  # a good outcome that nobody waits for may wait so long for the next turn
 MIN_PAUSE_SECONDS = 0.1  # between two rounds of starts
@@ -85,11 +85,11 @@ class CheckLoop:
     def run(
         self,
         turn: Callable[[], object],
-        take: Callable[[list[Finished]], object],
+        receive: Callable[[list[Finished]], object],
         stop: threading.Event,
     ) -> None:
         """Call ``turn`` until ``stop`` is set or it raises. Then wait up to STOP_SECONDS for
-        running checks, and pass their outcomes to ``take``.
+        running checks, and pass their outcomes to ``receive``.
         """
         try:
             while not stop.is_set():
@@ -98,7 +98,7 @@ class CheckLoop:
         finally:
             self.carrier.close(STOP_SECONDS)
             while self._outcomes:
-                take(self.collect(0.0))
+                receive(self.collect(0.0))
 
     def start(self, spec: CheckSpec, claim: Claim, *, awaited: bool = True) -> None:
         """Start a check. ``awaited``: somebody waits for the outcome, even if it is good."""
@@ -127,10 +127,10 @@ class CheckLoop:
         until = self._waits_until = time.monotonic() + wait
         if self._outcomes:
             wait = min(wait, PATIENT_SECONDS)
-        if self._woken.wait(wait) and len(self._outcomes) < AT_ONCE:
+        if self._woken.wait(wait) and len(self._outcomes) < MAX_IN_TURN:
             time.sleep(max(0.0, min(self._gather, until - time.monotonic())))
         self._woken.clear()
-        finished = [self._outcomes.popleft() for _ in range(min(AT_ONCE, len(self._outcomes)))]
+        finished = [self._outcomes.popleft() for _ in range(min(MAX_IN_TURN, len(self._outcomes)))]
         if self._outcomes:
             self._woken.set()
         self.made += sum(outcome.result.was_made for _claim, outcome in finished)
@@ -155,13 +155,12 @@ class PlannedLoop(CheckLoop):
         self._was_down = False  # whether the plan knows that the network is down
         self._counts: deque[tuple[float, int]] = deque()  # of checks, by time (monotonic)
 
-    def start_due(self, limit: int = AT_ONCE, without: Collection[int] = ()) -> list[Job]:
-        """Start the due checks; returns their jobs. Those of monitors in ``without`` are taken from
-        the plan, but not started: they count as running until they end or their time is over.
+    def start_due(self, limit: int = MAX_IN_TURN, without: Collection[int] = ()) -> list[Job]:
+        """Start the due checks; returns their jobs. Those of monitors in ``without`` begin in
+        the plan, but are not started: they count as running until they end or their time is over.
         """
-        jobs = [
-            job for job in self._plan.take(self._clock(), limit) if job.monitor_id not in without
-        ]
+        due = self._plan.begin_due(self._clock(), limit)
+        jobs = [job for job in due if job.monitor_id not in without]
         for job in jobs:
             self.start(job.spec, job.claim(), awaited=job.standing.is_awaited)
         return jobs

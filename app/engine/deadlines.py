@@ -25,7 +25,7 @@ from app.engine import recorder
 
 log = logging.getLogger(__name__)
 
-MIN_PAUSE_SECONDS = 0.2  # between two looks: many pings come at once
+MIN_PAUSE_SECONDS = 0.2  # between two looks: many pings come together
 STATEMENT_SECONDS = 30.0
 SIGN_SECONDS = 5.0
 

@@ -28,7 +28,7 @@ ASK_EVERY = timedelta(days=1)
 # RDAP gives a time, WHOIS often only a date in the registry's zone. Both are the same expiry; a
 # renewal moves it by much more.
 SAME_DATE = timedelta(days=1)
-NAMED_AT_ONCE = 500
+DOMAINS_PER_STATEMENT = 500
 _MAX_LEAD = timedelta(days=max(ALERT_DAYS) + 1)  # no alert comes so long before the expiry
 
 NO_DOMAIN = ""  # in MonitorStateRow.domain: this URL has no domain that could expire
@@ -44,7 +44,7 @@ def name_domains(*, private: bool) -> int:
         ids = session.scalars(
             select(MonitorStateRow.monitor_id)
             .where(MonitorStateRow.domain.is_(None))
-            .limit(NAMED_AT_ONCE)
+            .limit(DOMAINS_PER_STATEMENT)
             .with_for_update(skip_locked=True)
         ).all()
         rows = session.execute(

@@ -1,7 +1,7 @@
 """Periodic chores, such as rollups, retention, domain look-ups, canaries and reminders.
 
-Every checker runs them, so each chore is safe to run twice at once. A chore that fails is logged
-and run again when it is next due.
+Every checker runs them, so each chore is safe to run twice in parallel. A chore that fails is
+logged and run again when it is next due.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 MINUTE, HOUR = 60.0, 3600.0
 POSTS_SECONDS = 15.0
 MIN_PAUSE_SECONDS = 1.0
-MONITORS_AT_ONCE = 20  # monitors whose old results are deleted in one transaction
+MONITORS_PER_TRANSACTION = 20  # whose old results are deleted
 # Much longer than a checker's lease: after a longer interruption, a checker reloads everything.
 CHANGES_RETENTION = timedelta(hours=2)
 MARKERS_RETENTION = timedelta(days=MARKERS_KEPT_DAYS)
@@ -150,9 +150,9 @@ class Housekeeper:
         """
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
         ids = list(db.session.scalars(select(tables.MonitorRow.id)))
-        for first in range(0, len(ids), MONITORS_AT_ONCE):
+        for first in range(0, len(ids), MONITORS_PER_TRANSACTION):
             # Small transactions: the recorder must not wait until a year of results is deleted.
-            some = ids[first : first + MONITORS_AT_ONCE]
+            some = ids[first : first + MONITORS_PER_TRANSACTION]
             with writing() as session:
                 for table, is_old in (
                     (tables.ResultRow, tables.ResultRow.at < horizon),

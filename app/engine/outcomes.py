@@ -16,8 +16,8 @@ from app.engine.schedule import Claim, Standing
 
 log = logging.getLogger(__name__)
 
-MAX_AT_ONCE = 50  # results that change something, in one transaction
-MIN_AT_ONCE = 10
+MAX_BATCH = 50  # results that change something, in one transaction
+MIN_BATCH = 10
 # The time for such a transaction, to which the next one is adapted. To open an incident takes ten
 # times as long as to confirm a failure, and on SQLite all other writers wait for it.
 TRANSACTION_SECONDS = 0.5
@@ -35,7 +35,7 @@ class OutcomeRecorder:
         self._on_done = on_done
         self._unrecorded: list[Finished] = []
         self._steady = recorder.Steady(location)
-        self._batch = MAX_AT_ONCE
+        self._batch = MAX_BATCH
         self.last_check_at: datetime | None = None
 
     def keep_shards(self, tokens: Mapping[int, int]) -> None:
@@ -55,30 +55,16 @@ class OutcomeRecorder:
         """How many of these ``seconds`` the checker may wait before it must call ``record``."""
         return 0.0 if self._unrecorded else min(seconds, self._steady.wait(time.monotonic()))
 
-    def take(self, finished: Iterable[Finished]) -> None:
+    def add(self, finished: Iterable[Finished]) -> None:
         """Add outcomes to be recorded. Needs no application context."""
         for claim, outcome in finished:
-            if (standing := self._steady.take(claim, outcome)) is not None:
+            if (standing := self._steady.add_if_steady(claim, outcome)) is not None:
                 self._on_done(claim, standing)
             else:
                 self._unrecorded.append((claim, outcome))
 
-    @property
-    def must_write(self) -> bool:
-        """Whether ``record`` has something to do now."""
-        return bool(self._unrecorded) or not self._steady.wait(time.monotonic())
-
     def record(self) -> None:
-        """Record the waiting outcomes: good checks if a batch is due, and a batch of the others.
-        The good checks are older, so they are written first.
-        """
-        if self.must_write:
-            self._write_steady()
-        self._record_batch()
-
-    def before_reading(self) -> None:
-        """Write all waiting good checks and one batch of other outcomes before rows are read. The
-        rows of the monitors in ``unrecorded`` lack their newest results afterwards.
+        """Write all waiting good checks, which are older, and one batch of the other outcomes.
 
         Only one batch is written: in an outage of thousands of monitors, all outcomes would take
         minutes. If the checker did not renew its shards in that time, another one would take them,
@@ -86,15 +72,21 @@ class OutcomeRecorder:
         """
         self._write_steady()
         self._record_batch()
+
+    def before_reading(self) -> None:
+        """``record`` before rows are read. The rows of the monitors in ``unrecorded`` lack their
+        newest results afterwards.
+        """
+        self.record()
         self._steady.follow_changes()
 
     def remember(self, claim: Claim, standing: Standing, assigned: Assigned) -> None:
         """Cache the columns of a steady monitor from rows read after ``before_reading``."""
         self._steady.remember(claim.monitor_id, steady_as_read(claim, standing, assigned))
 
-    def flush(self, *, all: bool = False) -> None:
-        """Write all waiting results; with ``all``, also the rows of all steady monitors."""
-        self._write_steady(all=all)
+    def flush(self) -> None:
+        """Write all waiting results, and the rows of all steady monitors."""
+        self._write_steady(all=True)
         while self._unrecorded:
             self._record_batch()
 
@@ -161,4 +153,4 @@ class OutcomeRecorder:
 def _size_of_next(size: int, seconds: float) -> int:
     """The size of the next batch, if a batch of ``size`` results took ``seconds``."""
     fitting = int(size * TRANSACTION_SECONDS / max(seconds, 0.001))
-    return max(MIN_AT_ONCE, min(MAX_AT_ONCE, fitting))
+    return max(MIN_BATCH, min(MAX_BATCH, fitting))

@@ -89,13 +89,13 @@ class Plan:
 
     # --- due checks
 
-    def take(self, now: datetime, limit: int) -> list[Job]:
+    def begin_due(self, now: datetime, limit: int) -> list[Job]:
         """Up to ``limit`` due monitors, the longest overdue first. Their checks count as running
         until ``end``; a check that never ends is due again after its time limit.
         """
-        taken: list[Job] = []
+        begun: list[Job] = []
         for job in self._next():
-            if job.due is None or job.due > now or len(taken) >= limit:
+            if job.due is None or job.due > now or len(begun) >= limit:
                 break
             heapq.heappop(self._heap)
             if self._request_expired(job, now):
@@ -104,8 +104,8 @@ class Plan:
                 continue
             self._running[job.monitor_id] = job.claim()
             self._push(job, now)
-            taken.append(job)
-        return taken
+            begun.append(job)
+        return begun
 
     def next(self) -> datetime | None:
         """When the next check is due; None if there is none."""

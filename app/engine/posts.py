@@ -1,7 +1,8 @@
 """Automatic posts on status pages (decision 12). Needs an application context.
 
-``write_due`` is safe to call in several processes at once: each page or post is locked and judged
-again in a separate transaction, so nothing is posted twice. A page that fails stops no other.
+``write_due`` is safe to call in several processes in parallel: each page or post is locked and
+judged again in a separate transaction, so nothing is posted twice. A page that fails stops no
+other.
 """
 
 from __future__ import annotations

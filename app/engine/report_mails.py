@@ -1,8 +1,9 @@
 """Monthly reports by email: each covers the last month and is sent once. Needs an application
 context.
 
-``send`` is safe to call in several processes at once, after restarts and after steps of the clock:
-a row for the month is inserted in the transaction that writes the messages, and its key is unique.
+``send`` is safe to call in several processes in parallel, after restarts and after steps of the
+clock: a row for the month is inserted in the transaction that writes the messages, and its key is
+unique.
 """
 
 from __future__ import annotations

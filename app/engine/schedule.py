@@ -2,7 +2,7 @@
 
 Each monitor has a fixed offset within its interval, computed from its id. Its scheduled times are
 offset, offset + interval, offset + 2 intervals and so on, counted from 1970. Therefore nothing
-drifts, a restart changes no offset, and a thousand monitors created at once are spread over the
+drifts, a restart changes no offset, and a thousand monitors created together are spread over the
 interval.
 
 The time of the next check is not stored: it follows from the scheduled time of the last check,
@@ -20,7 +20,7 @@ from hashlib import blake2b
 from app.rules.clocks import believable
 
 # The checks that may start in a second when more are due than usual (after a stop of the service,
-# or when many monitors were added at once): twice the average of the schedule, so that they catch
+# or when many monitors were added together): twice the average of the schedule, so that they catch
 # up within one interval, but at least MINIMUM_PACE.
 MINIMUM_PACE = 20.0
 CATCH_UP = 2.0
@@ -191,9 +191,10 @@ def pace(checks_per_second: float) -> float:
 
 
 class Bucket:
-    """A token bucket: allows ``pace`` starts a second, and at once the starts of a quarter of a
-    second (MIN_BURST_SECONDS). If the first check is overdue, it allows at once the starts of the
-    time since then, because a turn takes a second with a distant database. All times are monotonic.
+    """A token bucket: allows ``pace`` starts a second, and in one burst the starts of a quarter of
+    a second (MIN_BURST_SECONDS). If the first check is overdue, it allows in one burst the starts
+    of the time since then, because a turn takes a second with a distant database. All times are
+    monotonic.
     """
 
     def __init__(self, pace: float, now: float) -> None:
@@ -210,5 +211,5 @@ class Bucket:
         self._filled = now
         return int(self._tokens)
 
-    def take(self, count: int) -> None:
+    def spend(self, count: int) -> None:
         self._tokens -= count

@@ -4,7 +4,7 @@ How long a result counts follows from the monitor's interval (``app/stats/cover.
 becomes unknown when none of its results counts any more, or earlier if all its places are silent.
 People are notified once of a silent place, and once of its return.
 
-``silence_watch`` calls ``act_on_silence``, in several processes at once. Of these, the one that
+``silence_watch`` calls ``act_on_silence``, in several processes in parallel. Of these, the one that
 changes ``silent_at`` first notifies people. Needs an application context.
 """
 
@@ -21,7 +21,7 @@ from sqlalchemy import BigInteger, and_, bindparam, cast, func, literal, or_, se
 from app.alerts import outbox
 from app.alerts.words import count_of
 from app.db import AnySession, db, places, writing
-from app.db.assignments import AT_ONCE
+from app.db.assignments import IDS_PER_STATEMENT
 from app.db.latest import last_moment
 from app.db.places import MIN_SILENCE
 from app.db.settings import setting, store_setting
@@ -169,7 +169,7 @@ def _checked_meanwhile(
 
 def _places_of(ids: Sequence[int]) -> dict[int, list[int]]:
     by_monitor: dict[int, list[int]] = {}
-    for part in pieces(ids, AT_ONCE):
+    for part in pieces(ids, IDS_PER_STATEMENT):
         by_monitor |= _places_of_each(part)
     return by_monitor
 

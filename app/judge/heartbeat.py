@@ -29,7 +29,7 @@ from app.rules.figures import span
 from app.rules.schedules import next_due
 from app.rules.time import zone_of
 
-MAX_RUNS = 50  # open at once; the oldest are dropped
+MAX_RUNS = 50  # open at the same time; the oldest are dropped
 MISSED = N_("No ping since %(since)s; one was due by %(due)s.")
 NONE_CAME = N_("No ping came; one was due by %(due)s.")
 FAILED = N_("It reported failure.")

@@ -8,7 +8,7 @@ The verdict of a single check (``up``, ``down``, ``degraded``: slow, or ``unknow
    (``verdict_of_votes``): ``down`` if enough places see a failure; else ``degraded`` if a vote is
    ``degraded``, or if too few places see a failure that has lasted through all confirmations; else
    ``up``. Without a vote it is ``unknown``.
-2. If several places repeat a check at once, one counts for all (``_is_counted``).
+2. If several places repeat a check at the same time, one counts for all (``_is_counted``).
 3. The state machine runs over the verdicts that count (``advance``).
 
 ``replay.py`` judges the results that arrive after newer ones of other places. When a monitor's rule
@@ -641,10 +641,10 @@ def _is_counted(
 ) -> bool:
     """Whether the state machine counts the check of one of several places.
 
-    When several places repeat a check at once, the first repeat counts for all of them. A result
-    without a vote does not count. A good check does not confirm a failure that another place saw:
-    only a failing one does, and only when enough places have repeated the failure. In maintenance a
-    failing check counts, because it drops the failure that is being confirmed.
+    When several places repeat a check at the same time, the first repeat counts for all of them. A
+    result without a vote does not count. A good check does not confirm a failure that another place
+    saw: only a failing one does, and only when enough places have repeated the failure. In
+    maintenance a failing check counts, because it drops the failure that is being confirmed.
     """
     down, stage = decision.verdict is Verdict.DOWN, state.stage
     confirming = stage is Stage.CONFIRMING

@@ -4,7 +4,7 @@ that an admin names in a setting.
 policy        which addresses are open; networks is the table behind it, with its sources
 resolver      names to addresses; dnsquery asks the servers, hosts reads the machine's files
 client        connections and HTTP requests that are not checks
-race          TCP connections to several addresses at once, and to the other address family
+race          TCP connections to several addresses in parallel, and to the other address family
 canary        whether this installation's network works
 codings       gzip and other content codings, decoded within limits, and the bytes as text
 icmp          echoes (ping) to one address

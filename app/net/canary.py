@@ -1,7 +1,7 @@
 """Test whether this installation's network works, by connecting to hosts that other people run
 (``CANARIES``).
 
-Canaries are asked when many monitors fail at once (decision 9), and hourly to learn which of them
+Canaries are asked when many monitors fail together (decision 9), and hourly to learn which of them
 accept connections at all. The policy does not judge them: an admin names them, and nothing is sent
 to them beyond the TCP handshake.
 """
@@ -181,7 +181,7 @@ def _ask(
     deadline: float,
     put: Callable[[_Answer], None],
 ) -> None:
-    """Ask all canaries at once, then end the connections."""
+    """Ask all canaries in parallel, then end the connections."""
     # Imported here: every command reads the settings, and so this module, but few ask DNS.
     from app.net.resolver import Resolver
 

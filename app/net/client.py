@@ -90,8 +90,8 @@ class Network:
     cache: Cache = field(default_factory=Cache, repr=False)
 
     def __post_init__(self) -> None:
-        # Read the machine's files now: if two threads read them for the first time at once, one of
-        # them would take them for empty.
+        # Read the machine's files now: if two threads read them for the first time at the same
+        # time, one of them would take them for empty.
         self.names.local("localhost")
         self.names.config()
 

@@ -19,7 +19,7 @@ from app.i18n import N_, _
 
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
-_PIECE = 64 * 1024  # bytes that a stage passes on at once
+_PIECE = 64 * 1024  # bytes that a stage passes on in one piece
 _MAX_WINDOW = 8 * 1024 * 1024  # RFC 9659: the largest window that a zstd sender may use
 _ZSTD_SLICE = 64  # bytes at a time, which become at most 2 MiB: the decoder has no limit on output
 _MAX_STAGES = 3

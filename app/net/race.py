@@ -65,7 +65,7 @@ OWN_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 class Race:
     """Connects on the loop's thread. ``deadline`` is monotonic; ``stagger``: seconds before the
-    next address is tried too, 0 for all at once.
+    next address is tried too, 0 for all together.
     """
 
     def __init__(
@@ -169,10 +169,10 @@ class Race:
 # Test the address family that a check did not use. A dead family is a warning, not an outage
 # (decision 10).
 #
-# curl connects to both families at once, as browsers do, and reports only the faster one. So
-# ``Families`` opens a TCP connection to the other family, and ends it at once. IPv4 that accepted
-# it is not tested again for ALIVE_SECONDS. After a failure the next tests are short: a name with a
-# dead family must not stay slow to check.
+# curl connects to both families at the same time, as browsers do, and reports only the faster one.
+# So ``Families`` opens a TCP connection to the other family, and ends it at once. IPv4 that
+# accepted it is not tested again for ALIVE_SECONDS. After a failure the next tests are short: a
+# name with a dead family must not stay slow to check.
 
 ALIVE_SECONDS = 300.0  # how long IPv4 that accepted a connection is not tested again
 DEAD_SECONDS = 900.0  # how long after a failure a test waits only DEAD_WAIT

@@ -2,7 +2,7 @@
 TTLs.
 
 /etc/hosts and ``localhost`` come first (hosts.py). Otherwise several servers are asked for A and
-AAAA at once (dnsquery.py). ``resolve`` does the same for callers that may block, such as alert
+AAAA in parallel (dnsquery.py). ``resolve`` does the same for callers that may block, such as alert
 senders.
 
 No library's resolver fits: a check must tell NXDOMAIN from silence and judge each address before it
@@ -163,7 +163,7 @@ class Resolver:
 
 
 class _Lookup:
-    """The look-up of one name: both families at once, the names of the search list one by one."""
+    """The look-up of a name: both families in parallel, the names of the search list one by one."""
 
     def __init__(self, resolver: Resolver, host: str) -> None:
         self.host = host

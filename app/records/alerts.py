@@ -44,7 +44,7 @@ class Event(StrEnum):
     INCIDENT_RESOLVED = "incident.resolved"
     INCIDENT_REMINDER = "incident.reminder"  # ours: off unless the monitor asks for reminders
     INCIDENTS_OPENED = "incidents.opened"  # a burst in one message
-    INCIDENTS_ACKNOWLEDGED = "incidents.acknowledged"  # by one person at once, in one message
+    INCIDENTS_ACKNOWLEDGED = "incidents.acknowledged"  # by one person together, in one message
     INCIDENTS_RESOLVED = "incidents.resolved"
     INCIDENTS_DIGEST = "incidents.digest"  # the alerts that quiet hours deferred, in one message
     CERTIFICATE_EXPIRING = "certificate.expiring"

@@ -147,7 +147,7 @@ class Backoff:
     def reset(self) -> None:
         self.pause = self._first  # the next one
 
-    def take(self) -> float:
+    def next(self) -> float:
         pause, self.pause = self.pause, min(self._longest, 2 * self.pause)
         return pause
 

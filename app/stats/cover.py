@@ -138,8 +138,8 @@ def _of_all_places(covers: Iterable[Iterable[Cover]]) -> Iterator[Cover]:
     )
     counts = [0] * (_PERSISTENT + 1)  # how many places see each kind
     present, since = None, 0
-    for at, at_once in groupby(changes, key=itemgetter(0)):
-        for _at, kind, difference in at_once:
+    for at, simultaneous in groupby(changes, key=itemgetter(0)):
+        for _at, kind, difference in simultaneous:
             counts[kind] += difference
         following = _kind_of_all(counts)
         if following != present:

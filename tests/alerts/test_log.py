@@ -206,5 +206,5 @@ def test_many_old_deliveries_are_deleted_in_small_transactions(box: Outbox) -> N
     with box.app.app_context():
         with writing() as session:
             session.query(DeliveryRow).update({"status": DeliveryStatus.DELIVERED})
-        assert forget_deliveries(box.clock.now + timedelta(seconds=1), at_once=2) == 5
+        assert forget_deliveries(box.clock.now + timedelta(seconds=1), per_transaction=2) == 5
     assert box.rows() == []

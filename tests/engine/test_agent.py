@@ -526,7 +526,7 @@ def test_an_agent_waits_as_long_as_the_server_says_and_loses_no_result(
 ):
     for name, value in (("WINDOW_SECONDS", 1), ("MIN_RESULTS", 3), ("ROOM", 0)):
         monkeypatch.setattr(agent_results, name, value)
-    monkeypatch.setattr(links, "AT_ONCE", 3)
+    monkeypatch.setattr(links, "MAX_RESULTS", 3)
     monitor = of_yesterday(app, place)
     version, now = to_ms(monitor.updated_at), datetime.now(UTC)
     times = [now - timedelta(minutes=minute) for minute in range(10, 0, -1)]

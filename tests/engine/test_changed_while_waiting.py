@@ -151,7 +151,7 @@ def test_a_state_that_a_check_has_just_changed_is_not_set_back_to_an_older_one(e
     recorder.record_claimed([(engine.claim(id), make_outcome("up", at(0)))], at(0), steady=steady)
     again = make_outcome("up", at(60), response_time=30)
     again = replace(again, result=replace(again.result, monitor_id=id))
-    assert steady.take(engine.claim(id), again)
+    assert steady.add_if_steady(engine.claim(id), again)
     assert steady.write(at(60)) == []
 
     def check(_session, _row):

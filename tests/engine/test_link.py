@@ -80,7 +80,7 @@ def player():
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch):
     """Ten results in a request, and no pause that a test could outlast."""
-    monkeypatch.setattr(links, "AT_ONCE", 10)
+    monkeypatch.setattr(links, "MAX_RESULTS", 10)
     for name in ("POST_SECONDS", "IDLE_SECONDS", "FIRST_PAUSE", "MAX_PAUSE"):
         monkeypatch.setattr(links, name, LONG)
 

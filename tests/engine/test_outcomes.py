@@ -8,7 +8,7 @@ import pytest
 
 from app.db import shards, writing
 from app.engine import recorder
-from app.engine.outcomes import MAX_AT_ONCE, MIN_AT_ONCE, OutcomeRecorder, _size_of_next
+from app.engine.outcomes import MAX_BATCH, MIN_BATCH, OutcomeRecorder, _size_of_next
 from app.engine.schedule import Claim
 from tests.factories import make_monitor, make_outcome
 
@@ -16,11 +16,11 @@ from tests.factories import make_monitor, make_outcome
 @pytest.mark.parametrize(
     ("size", "seconds", "following"),
     [
-        (MAX_AT_ONCE, 0.5, MAX_AT_ONCE),
-        (MAX_AT_ONCE, 1.0, MAX_AT_ONCE // 2),
-        (MAX_AT_ONCE, 60.0, MIN_AT_ONCE),
-        (MIN_AT_ONCE, 0.1, 5 * MIN_AT_ONCE),
-        (1, 0.0, MAX_AT_ONCE),
+        (MAX_BATCH, 0.5, MAX_BATCH),
+        (MAX_BATCH, 1.0, MAX_BATCH // 2),
+        (MAX_BATCH, 60.0, MIN_BATCH),
+        (MIN_BATCH, 0.1, 5 * MIN_BATCH),
+        (1, 0.0, MAX_BATCH),
     ],
 )
 def test_a_transaction_that_took_long_is_followed_by_a_smaller_one(size, seconds, following):
@@ -38,7 +38,7 @@ def test_a_check_that_is_dropped_is_no_result_of_its_place(core, settings, verdi
         returns = OutcomeRecorder(settings.location, lambda *given: calls.append(given))
 
         def put_outcome(generation):
-            returns.take([(Claim(monitor.id, generation=generation), make_outcome(verdict))])
+            returns.add([(Claim(monitor.id, generation=generation), make_outcome(verdict))])
             returns.flush()
             return calls.pop()[1]
 
@@ -55,12 +55,12 @@ def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_resu
             shards.make(1)
         calls = []
         returns = OutcomeRecorder(settings.location, lambda *given: calls.append(given))
-        returns.take([(Claim(monitor.id), make_outcome())])
+        returns.add([(Claim(monitor.id), make_outcome())])
         returns.flush()
         came = returns.last_check_at
         assert came is not None
         claim = Claim(monitor.id, generation=calls.pop()[1].generation)
-        returns.take([(claim, make_outcome(at=datetime.now(UTC) + timedelta(seconds=60)))])
+        returns.add([(claim, make_outcome(at=datetime.now(UTC) + timedelta(seconds=60)))])
         assert calls, "it is taken without being written"
         with writing() as session:
             recorder.pause(session, monitor.id, datetime.now(UTC))
@@ -71,5 +71,5 @@ def test_a_good_check_whose_monitor_was_changed_before_it_was_written_is_no_resu
 def test_nothing_is_waited_for_while_results_are_not_recorded(settings):
     returns = OutcomeRecorder(settings.location, lambda *_change: None)
     assert returns.wait(60.0) > 0
-    returns.take([(Claim(1), make_outcome("down"))])
+    returns.add([(Claim(1), make_outcome("down"))])
     assert returns.wait(60.0) == 0

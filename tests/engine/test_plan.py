@@ -38,7 +38,7 @@ def plan():
 
 
 def taken(plan, now, limit=100):
-    return [due.monitor_id for due in plan.take(now, limit)]
+    return [due.monitor_id for due in plan.begin_due(now, limit)]
 
 
 # --- when a check is due
@@ -134,7 +134,7 @@ def test_the_longest_overdue_monitors_come_first(plan):
 
 def test_a_check_that_came_back_is_due_at_its_next_scheduled_time(plan):
     plan.put(job(7, Standing(generation=1)), START)
-    [due] = plan.take(START, 5)
+    [due] = plan.begin_due(START, 5)
     after = done(7, generation=2)
     assert not plan.end(due.claim(), after, at(1))
     assert plan.next() == end_of_round(next_check(7, 60, START))
@@ -143,21 +143,21 @@ def test_a_check_that_came_back_is_due_at_its_next_scheduled_time(plan):
 def test_a_check_that_does_not_come_back_is_repeated(plan):
     """A carrier may lose it."""
     plan.put(job(7, Standing(generation=1), timeout=20), START)
-    [due] = plan.take(START, 5)
+    [due] = plan.begin_due(START, 5)
     lost = at(20) + LOST_AFTER
     assert taken(plan, lost - SECOND) == []
-    [again] = plan.take(lost, 5)
+    [again] = plan.begin_due(lost, 5)
     assert again.claim().generation == due.claim().generation, "whichever comes first counts"
 
 
 def test_a_changed_monitor_is_due_although_a_check_is_running(plan):
     plan.put(job(7, Standing(generation=1)), START)
-    [old] = plan.take(START, 5)
+    [old] = plan.begin_due(START, 5)
     late = old.claim()
     plan.put(job(7, done(7, generation=1)), at(1))  # its name changed
     assert taken(plan, at(2)) == []
     plan.put(job(7, Standing(generation=2)), at(2))  # its URL changed
-    [new] = plan.take(at(2), 5)
+    [new] = plan.begin_due(at(2), 5)
     assert not plan.end(late, None, at(3)), "the old one was dropped, which is no news"
     assert taken(plan, at(3)) == [], "the new one is still on its way"
     plan.end(new.claim(), done(7, generation=3), at(4))
@@ -166,14 +166,14 @@ def test_a_changed_monitor_is_due_although_a_check_is_running(plan):
 
 def test_a_dropped_check_reloads_its_monitor(plan):
     plan.put(job(7, Standing(generation=1)), START)
-    [due] = plan.take(START, 5)
+    [due] = plan.begin_due(START, 5)
     assert plan.end(due.claim(), None, at(1)), "somebody else has checked it, or changed it"
 
 
 def test_monitors_of_lost_shards_are_dropped(plan):
     for id in (1, 2, 65):
         plan.put(job(id, Standing(generation=1)), START)
-    [first] = plan.take(START, 1)
+    [first] = plan.begin_due(START, 1)
     plan.drop_shards({1})
     assert plan.checks_per_second == pytest.approx(1 / 60), "of one monitor"
     assert not plan.end(first.claim(), None, at(1))
@@ -212,7 +212,7 @@ def test_checks_of_a_quarter_second_begin_together_at_its_end(plan):
     for quarter in quarters:
         assert plan.next() == quarter
         assert taken(plan, quarter - timedelta(milliseconds=1)) == []
-        for started in plan.take(quarter, len(ids)):
+        for started in plan.begin_due(quarter, len(ids)):
             wait = quarter - next_check(started.monitor_id, 60, START)
             assert timedelta(0) <= wait < timedelta(milliseconds=250)
             plan.end(started.claim(), done(started.monitor_id, now=quarter), quarter)

@@ -335,7 +335,7 @@ def full_desk(redis_server, settings, carrier, monkeypatch):
     """A desk whose room is taken by a check that lasts, and the next batch. Yields the desk, that
     batch, the target and the outcomes.
     """
-    monkeypatch.setattr(far, "MAX_AT_ONCE", 0)
+    monkeypatch.setattr(far, "MAX_RUNNING", 0)
     gate, done = Gate(), []
     with closing(Listener(gate)) as site, desk(settings, sending=True) as made:
         for number in (1, 2):

@@ -50,7 +50,7 @@ def test_a_backlog_starts_at_the_pace_and_an_idle_bucket_saves_no_burst():
     for tick in range(0, 500, 5):
         now = tick / 100
         free = bucket.available(now)
-        bucket.take(free)
+        bucket.spend(free)
         started[int(now)] += free
     assert all(95 <= count <= 126 for count in started.values())
     assert bucket.available(1000) == 25
@@ -58,8 +58,8 @@ def test_a_backlog_starts_at_the_pace_and_an_idle_bucket_saves_no_burst():
 
 def test_checks_that_are_late_because_a_turn_took_long_start_together():
     bucket = Bucket(pace=100, now=0)
-    bucket.take(bucket.available(0))
+    bucket.spend(bucket.available(0))
     assert bucket.available(1, overdue=1) == 100
-    bucket.take(100)
+    bucket.spend(100)
     assert bucket.available(1.1, overdue=1) == 10
     assert bucket.available(3600, overdue=3600) == 200, "not those of an hour"

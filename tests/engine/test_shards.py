@@ -12,7 +12,7 @@ from app.db import db, journal, shards, writing
 from app.db.connections import IDLE_MS, LIMITED
 from app.db.shards import LEASE
 from app.db.tables import SignOfLifeRow
-from app.engine.shards import ALONE_SECONDS, LOOK_SECONDS, Shards, fair_share, is_gone
+from app.engine.own_shards import ALONE_SECONDS, LOOK_SECONDS, OwnShards, fair_share, is_gone
 from app.paths import MIGRATIONS
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -29,7 +29,7 @@ class House:
 
     def join(self, *names, location="default"):
         for name in names:
-            self.checkers[name] = Shards(f"checker:elsewhere:{name}", location)
+            self.checkers[name] = OwnShards(f"checker:elsewhere:{name}", location)
 
     def die(self, name):
         self.gone.add(name)
@@ -122,7 +122,7 @@ def test_the_shards_of_a_stopped_checker_are_taken_at_once(house):
 
 @pytest.mark.both_databases
 def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once(house):
-    make = "from app.engine.shards import make_name; print(make_name(), flush=True); input()"
+    make = "from app.engine.own_shards import make_name; print(make_name(), flush=True); input()"
     running = subprocess.Popen(
         [sys.executable, "-c", make],
         cwd=MIGRATIONS.parents[2],
@@ -132,7 +132,7 @@ def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once
     )
     name = running.stdout.readline().strip()
     assert len(name) <= 96, "the column's length"
-    killed = house.checkers["killed"] = Shards(name, "default")
+    killed = house.checkers["killed"] = OwnShards(name, "default")
     house.look("killed")
     house.join("a")
     house.look("a")
@@ -191,7 +191,7 @@ def test_checks_go_on_for_a_time_without_the_database_if_no_other_checker_would_
 def test_setting_the_clock_stops_no_checker(house, hours):
     house.join("a", "b")
     house.go_on(20)
-    monotonic, step = Shards.look, timedelta(hours=hours)
+    monotonic, step = OwnShards.look, timedelta(hours=hours)
     for _ in range(4):
         for name in ("a", "b"):
             checker = house.checkers[name]

@@ -18,7 +18,7 @@ from app.db.connections import CACHE_KB, SMALL_CACHE_KB
 from app.db.tables import ResultRow
 from app.engine import outcomes
 from app.engine.checker import Checker
-from app.engine.shards import Piece, UnreadShards
+from app.engine.own_shards import Piece, UnreadShards
 from app.records import Outcome, Result, Verdict
 from tests.factories import make_monitor
 
@@ -110,7 +110,7 @@ def test_first_checks_of_monitors_that_were_good_write_their_results_alone(core,
         checker._keep_shards(time.monotonic())  # takes the shards, and reads what is checked
         event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
         checker._turn()
-        checker._outcomes.flush()
+        checker._outcomes.record()
         assert len(db.session.execute(select(ResultRow.at)).all()) == 5
     written = [text.split()[2] for text in statements if text.startswith(("INSERT", "UPDATE"))]
     assert written == ["results"]
@@ -183,27 +183,25 @@ def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
 def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, settings, monkeypatch):
     """All that waits may take minutes to write. The shards' leases would end meanwhile."""
     monkeypatch.setattr(outcomes, "TRANSACTION_SECONDS", 1e9)  # batches of one size
-    ids = [make_monitor(core).id for _ in range(3 * outcomes.MAX_AT_ONCE)]
+    ids = [make_monitor(core).id for _ in range(3 * outcomes.MAX_BATCH)]
     checker = Checker(core, settings, paced=False)
     checker.checks.carrier = Carrier(Verdict.DOWN)
     with core.app_context():
         checker._keep_shards(time.monotonic())
         checker._start_due(time.monotonic())
-        checker._outcomes.take(checker.checks.collect(0.0))
+        checker._outcomes.add(checker.checks.collect(0.0))
         with writing() as session:
             for id in ids:
                 changes.note(session, id)
         checker._reload_changed(time.monotonic())
-        assert len(db.session.scalars(select(ResultRow.at)).all()) == outcomes.MAX_AT_ONCE
+        assert len(db.session.scalars(select(ResultRow.at)).all()) == outcomes.MAX_BATCH
         changed = checker._outdated
-        assert len(changed) == 2 * outcomes.MAX_AT_ONCE, (
-            "those whose results wait are reloaded later"
-        )
+        assert len(changed) == 2 * outcomes.MAX_BATCH, "those whose results wait are reloaded later"
         for _batch in range(2):
             checker._feed_at = float("-inf")
             checker._outcomes.record()
             checker._reload_changed(time.monotonic())
-        assert len(db.session.scalars(select(ResultRow.at)).all()) == 3 * outcomes.MAX_AT_ONCE
+        assert len(db.session.scalars(select(ResultRow.at)).all()) == 3 * outcomes.MAX_BATCH
         assert checker._outdated == set()
 
 

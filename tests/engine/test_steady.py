@@ -79,7 +79,9 @@ class Owner:
         return make_outcome(verdict, at(seconds), monitor_id=self.id, **fields)
 
     def take(self, seconds, verdict="up", claim=None, **fields):
-        return self.steady.take(claim or self.claim(), self.outcome(verdict, seconds, **fields))
+        return self.steady.add_if_steady(
+            claim or self.claim(), self.outcome(verdict, seconds, **fields)
+        )
 
     def record(self, late, seconds):
         return recorder.record_claimed(late, at(seconds), steady=self.steady)

@@ -32,8 +32,8 @@ from app.engine import checker as checker_module
 from app.engine import domains, recorder
 from app.engine.checker import Checker
 from app.engine.housekeeping import Housekeeper
+from app.engine.own_shards import OwnShards
 from app.engine.schedule import Claim
-from app.engine.shards import Shards
 from app.judge import verdict as judge
 from app.records import DeliveryStatus, Event, LocationRule
 from app.rules.time import iso
@@ -76,7 +76,7 @@ def test_what_a_clock_that_was_ahead_has_planned_done_or_leased_is_due_now(core,
     repeat = {"unconfirmed_at": now() + HOURS, "failing_since": now(), "failures": 1}
     ids += [make_monitor(core, assignment=before, state=repeat, interval=3600).id]
     with core.app_context():
-        Shards("checker:elsewhere:gone", "default").look(now() + HOURS, 0)
+        OwnShards("checker:elsewhere:gone", "default").look(now() + HOURS, 0)
     running()
     for id in ids:
         eventually(checked(core, id), "it is checked")
@@ -105,7 +105,7 @@ def test_a_slot_and_a_lease_within_their_time_are_left_alone(core, running):
 def test_a_checker_may_still_record_after_the_clock_was_set_back(core, settings):
     id = make_monitor(core).id
     with core.app_context():
-        ahead, mine = now() + HOURS, Shards("checker:elsewhere:mine", "default")
+        ahead, mine = now() + HOURS, OwnShards("checker:elsewhere:mine", "default")
         mine.look(ahead, 0)
         claim = Claim(id, shards.of(id), mine.tokens[shards.of(id)], 0)
         assert mine.look(now(), 2).lost == frozenset()
@@ -122,7 +122,7 @@ def test_a_checker_continues_after_the_clock_was_set_back(core, settings, monkey
         monkeypatch.setattr("app.engine.checker._now", lambda: real() + ahead)
         ahead = HOURS
         checker._keep_shards(time.monotonic())
-        [job] = checker._plan.take(real() + ahead, 5)
+        [job] = checker._plan.begin_due(real() + ahead, 5)
         outcome = make_outcome(at=real() + ahead)
         [stands] = recorder.record_claimed([(job.claim(), outcome)], real() + ahead)
         checker._on_result(job.claim(), stands)
@@ -131,7 +131,7 @@ def test_a_checker_continues_after_the_clock_was_set_back(core, settings, monkey
         checker.checks._ahead += HOURS.total_seconds()
         checker._notice_step()
         assert [
-            item.monitor_id for item in checker._plan.take(now() + timedelta(seconds=1), 5)
+            item.monitor_id for item in checker._plan.begin_due(now() + timedelta(seconds=1), 5)
         ] == [id]
 
 

@@ -280,7 +280,7 @@ def test_results_from_meanwhile_are_recorded_by_the_next_turn(core, settings):
     try:
         with core.app_context():
             checker._keep_shards(time.monotonic())
-            [job] = checker._plan.take(datetime.now(UTC), 1)
+            [job] = checker._plan.begin_due(datetime.now(UTC), 1)
             assert job.monitor_id == id
             checker.checks.put_outcome(job.claim(), make_outcome(at=now()))
             checker._shards_at = float("-inf")  # its heartbeat is due, and comes first

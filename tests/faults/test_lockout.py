@@ -277,7 +277,7 @@ def test_strangers_take_all_room_for_hashes_but_one_is_left_for_people_we_know(a
 
 def test_a_hundred_guesses_at_the_same_moment_all_count(app, ada, access, monkeypatch):
     monkeypatch.setattr(passwords, "PASSWORDS", passwords.Slots(16))
-    monkeypatch.setattr(passwords, "_AT_ONCE", passwords.Slots(16))
+    monkeypatch.setattr(passwords, "_HASH_SLOTS", passwords.Slots(16))
     together = threading.Barrier(16)
 
     def guess_once(_number):

@@ -73,7 +73,7 @@ def test_those_who_wait_for_a_turn_keep_no_connection_to_the_database(app, monke
 
     monkeypatch.setattr(passwords, "_hasher", Slow())
     monkeypatch.setattr(passwords, "_unknown_hash", lambda: "")
-    monkeypatch.setattr(passwords, "_AT_ONCE", Slots(8))
+    monkeypatch.setattr(passwords, "_HASH_SLOTS", Slots(8))
 
     def log_in():
         with app.app_context():
@@ -137,7 +137,7 @@ def test_all_kinds_of_slow_requests_at_once_leave_threads_for_others(app, monkey
         check_needs_rehash = hashing.check_needs_rehash
 
     monkeypatch.setattr(passwords, "_hasher", Slow())
-    monkeypatch.setattr(passwords, "_AT_ONCE", Slots(2, patience=60.0))
+    monkeypatch.setattr(passwords, "_HASH_SLOTS", Slots(2, patience=60.0))
     monkeypatch.setattr(REMOTE_ANSWERS, "_patience", 0.0)
 
     def log_in():

@@ -25,14 +25,16 @@ from app.commands.serve import listen
 from app.db import assignments, liveness, shards
 from app.engine import recorder
 from app.engine.checker import Checker
-from app.engine.shards import Shards, has_ended, make_token
+from app.engine.own_shards import OwnShards, has_ended, make_token
 from app.paths import MIGRATIONS
 from app.records import Result, Verdict
 from tests.factories import make_monitor
 from tests.support.service import Service, eventually
 
 HOME = MIGRATIONS.parents[2]
-MAKE_TOKEN = "from app.engine.shards import make_token; print(make_token(), flush=True); input()"
+MAKE_TOKEN = (
+    "from app.engine.own_shards import make_token; print(make_token(), flush=True); input()"
+)
 
 
 def now():
@@ -81,7 +83,7 @@ def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, s
         ids = {make_monitor(core, timeout=60).id for _ in range(3)}
         checker = Checker(core, settings)
         running, token = process()
-        killed = Shards(
+        killed = OwnShards(
             f"{liveness.process_name(liveness.CHECKER, running.pid)}:{token}", "default"
         )
         try:
@@ -94,7 +96,7 @@ def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, s
             kill(running)
         checker._shards_at = 0
         checker._keep_shards(time.monotonic())
-        taken = checker._plan.take(now(), 10)
+        taken = checker._plan.begin_due(now(), 10)
         assert {job.monitor_id for job in taken} == ids
         # Outcomes of the killed checker would be dropped: no scheduled check is recorded twice.
         late = Outcome(Result(checked_at=now(), verdict=Verdict.UP))

@@ -54,7 +54,7 @@ class Process:
     def take(self, *results):
         with self.app.app_context():
             agents = self.app.extensions["wakeful.agents"]
-            return agents.take(agents.place_of(self.token), {"results": list(results)})
+            return agents.store_results(agents.place_of(self.token), {"results": list(results)})
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from app import create_app
 from app.commands.doctor import examine
 from app.db import db, journal, places, shards, writing
 from app.db.tables import AssignmentRow, MonitorRow, PlaceRow
-from app.engine.shards import Shards
+from app.engine.own_shards import OwnShards
 from app.records import Verdict
 from app.stores import health
 from tests.factories import make_monitor
@@ -22,7 +22,7 @@ NOW = datetime.now(UTC)
 def checker(core):
     """One that runs in the default place."""
     with core.app_context():
-        checker = Shards("checker:elsewhere:one", "default")
+        checker = OwnShards("checker:elsewhere:one", "default")
         checker.look(NOW, 0)
         yield checker
 
@@ -123,7 +123,7 @@ def test_a_silent_agent_or_prober_is_a_warning_with_its_waiting_monitors(core, c
     make_monitor(core, places=[1, id])
     checkers = [checker]
     if carrier == "queue":
-        checkers.append(Shards("checker:elsewhere:two", "oslo"))
+        checkers.append(OwnShards("checker:elsewhere:two", "oslo"))
     for owner in checkers:
         owner.look(NOW, 0)
     places.store_sign("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
@@ -155,7 +155,7 @@ def test_a_place_that_may_make_no_check_is_a_warning_that_holds_no_address(core,
         make_monitor(core, places=[1, id])
     checkers = [checker]
     if carrier == "local":
-        checkers.append(Shards("checker:elsewhere:two", "oslo"))
+        checkers.append(OwnShards("checker:elsewhere:two", "oslo"))
     for owner in checkers:
         owner.look(NOW, 0)
     places.store_sign("oslo", NOW, process=f"{carrier}:oslo", last_check_at=NOW)
@@ -193,7 +193,7 @@ def test_a_queue_that_no_prober_has_ever_served_is_not_called_silent(core, check
         session.flush()
         id = place.id
     make_monitor(core, places=[1, id], updated_at=before)
-    Shards("checker:elsewhere:two", "oslo").look(NOW, 0)
+    OwnShards("checker:elsewhere:two", "oslo").look(NOW, 0)
     places.store_sign("oslo", NOW, process="checker:elsewhere:two")
     sentence = "Nobody has checked from the place oslo yet: 1 monitor waits for its checks."
     assert health.health(NOW).warnings == (sentence,)

@@ -105,7 +105,7 @@ def test_pages_go_back_line_by_line_without_a_gap_or_a_repetition(app, admin):
 
 
 def test_a_search_says_how_far_it_has_looked_and_goes_on(app, admin, monkeypatch):
-    monkeypatch.setattr(audit_log, "SEARCHED_AT_ONCE", 40)
+    monkeypatch.setattr(audit_log, "MAX_SEARCHED", 40)
     fill(app, 100)
     fill(app, 1, start=NOW - timedelta(hours=1), words_folded="needle\n", object_name="Needle")
     admin.open("/audit?search=needle").shows("Searched back to").hides("Needle")
@@ -120,7 +120,7 @@ def test_a_search_says_how_far_it_has_looked_and_goes_on(app, admin, monkeypatch
 
 
 def test_the_export_is_json_lines_and_leaves_a_line_itself(app, admin, monkeypatch):
-    monkeypatch.setattr(audit_log, "EXPORTED_AT_ONCE", 7)
+    monkeypatch.setattr(audit_log, "EXPORTED_PER_STATEMENT", 7)
     fill(app, 30, changes={"interval": {"old": 60, "new": 300}, "alerts": "changed"})
     answer = admin.client.get("/audit.jsonl?object_kind=monitor")
     assert answer.headers["Cache-Control"] == "no-store"

@@ -16,7 +16,7 @@ from app.checks.prober import Prober
 from app.db import db, places, writing
 from app.db.tables import AssignmentRow, ChangeRow, IncidentRow, MonitorStateRow, PlaceRow
 from app.engine import checker as checkers
-from app.engine import elsewhere, recorder, shards
+from app.engine import elsewhere, own_shards, recorder
 from app.engine.agent import link as links
 from app.engine.carriers.queue import prober as far
 from app.engine.checker import Checker
@@ -228,7 +228,7 @@ def test_probers_that_live_are_heard_before_they_count_as_ended():
     """A report has all of them that have spoken since the last one. The checker looks whether one
     is due each time it renews its shards.
     """
-    between_reports = checkers.REPORT_SECONDS + shards.LOOK_SECONDS
+    between_reports = checkers.REPORT_SECONDS + own_shards.LOOK_SECONDS
     assert between_reports > far.SIGN_SECONDS
     assert between_reports + elsewhere.SIGNS_SECONDS < elsewhere.SIGN_SECONDS
 

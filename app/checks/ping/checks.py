@@ -1,5 +1,5 @@
-"""One check by ping: look up, and send a series of echoes to an address of each family at once, so
-that a dead address family is noticed. A moment later, the next address of a family that has not
+"""One check by ping: look up, and send a series of echoes to an address of each family in parallel,
+so that a dead address family is noticed. A moment later, the next address of a family that has not
 answered is tried.
 
 ``judge`` says why it is down. The evidence has ``echoes``; an echo is ``{"address", "ms", "ttl",

@@ -415,7 +415,7 @@ class RefusalFilter(logging.Filter):
         line = record.getMessage()
         if not line.startswith(BEGINS):
             return True
-        is_allowed, left_out = self._bound.take(BEGINS)
+        is_allowed, left_out = self._bound.count(BEGINS)
         if len(line) > MAX_CHARACTERS:
             line = f"{line[:MAX_CHARACTERS]}…"
         if left_out:

@@ -9,8 +9,8 @@ from alembic import context
 
 from app.db import db, schema
 
-# Two servers that start at once must not both migrate. PostgreSQL: an advisory lock of this number;
-# SQLite: the write lock, taken before alembic looks at the version.
+# Two servers that start at the same time must not both migrate. PostgreSQL: an advisory lock of
+# this number; SQLite: the write lock, taken before alembic looks at the version.
 MIGRATION_LOCK = 0x77616B65
 
 

@@ -57,7 +57,7 @@ from app.stats.series import (
 from app.stats.tally import DAY_MS, HOUR_MS, IncidentSpan, Sums, merged, percent
 
 SAME_MOMENT_MS = 1_000  # between the parts of one page
-AT_ONCE = 100  # monitors whose results are in memory together
+MONITORS_IN_MEMORY = 100  # with their results
 
 # Milliseconds up and down in each of some ranges.
 UpDown = tuple[tuple[int, int], ...]
@@ -417,7 +417,7 @@ def unsummed_hours(
         by_start.setdefault(start, []).append(monitor)
     for start, alike in by_start.items():
         # In pieces: tens of thousands of tuples keep the garbage collector busy.
-        for part in pieces(alike if start < now else [], AT_ONCE):
+        for part in pieces(alike if start < now else [], MONITORS_IN_MEMORY):
             hours |= _unsummed_since(start, part, now, incidents, phases=phases)
     return hours
 

@@ -39,8 +39,8 @@ GRACE = timedelta(minutes=10)
 PART_MS = HOUR_MS // 6
 # Monitors summed in one transaction: about 50 ms, so that results do not wait long for the lock.
 CHUNK = 50
-# The longest time whose results are read for several monitors at once.
-AT_ONCE_MS = 3 * HOUR_MS
+# The longest time whose results one statement reads for several monitors.
+MAX_SHARED_MS = 3 * HOUR_MS
 FAR_FUTURE_MS = 2**62  # later than any time
 
 _STATES = MonitorStateRow.__table__
@@ -209,13 +209,13 @@ def _by_time(spans: Sequence[MonitorSpan]) -> Iterator[Sequence[MonitorSpan]]:
     """Group the spans by their time. One statement reads the results of a group: a statement for
     each monitor would cost as much as reading its results. A long span is alone, to save memory.
     """
-    at_once: dict[tuple[int, int], list[MonitorSpan]] = {}
+    by_span: dict[tuple[int, int], list[MonitorSpan]] = {}
     for span in spans:
-        if span[2] - span[1] > AT_ONCE_MS:
+        if span[2] - span[1] > MAX_SHARED_MS:
             yield [span]
         else:
-            at_once.setdefault(span[1:], []).append(span)
-    yield from at_once.values()
+            by_span.setdefault(span[1:], []).append(span)
+    yield from by_span.values()
 
 
 def _days_with(session: DbSession, hours: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from app.records import IncidentSeverity
 class IncidentRow(Numbered, Model):
     __tablename__ = "incidents"
     __table_args__ = (
-        # A monitor has at most one open incident, even if two processes open one at once.
+        # A monitor has at most one open incident, even if two processes open one at the same time.
         partial_index("uq_incidents_open", "monitor_id", where="ended_at IS NULL", unique=True),
         Index("ix_incidents_monitor_started", "monitor_id", "started_at"),
         # Each list of monitors reads the newest incident found late of each; there are few.

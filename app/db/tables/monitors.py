@@ -322,7 +322,8 @@ class AssignmentRow(Model):
 
 
 class ShardRow(Model):
-    """A part of a place's monitors, and the checker that checks them (``app/engine/shards.py``).
+    """A part of a place's monitors, and the checker that checks them
+    (``app/engine/own_shards.py``).
 
     ``token`` grows with each owner. The recorder compares it: results of an earlier owner are
     dropped. ``until`` is when the ownership ends unless it is renewed.

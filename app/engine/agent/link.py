@@ -42,7 +42,7 @@ IDLE_SECONDS = 5.0  # how often the server is asked for changes otherwise
 FIRST_PAUSE, MAX_PAUSE = 1.0, 15.0  # after a request that failed
 MAX_RETRY_AFTER = 60.0  # seconds to wait because the server asks for it
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
-AT_ONCE = 200  # results in one request
+MAX_RESULTS = 200  # results in one request
 WHOLE_SECONDS = 300.0  # the time limit of a whole answer, which may arrive slowly
 # The size of a list of monitors, in bytes: a monitor takes 1 KB, or 90 with the longest body in
 # ASCII.
@@ -265,7 +265,7 @@ class ServerLink:
             self._pauses.reset()
             self._ended.wait(fault.seconds)
         else:
-            self._ended.wait(self._pauses.take())
+            self._ended.wait(self._pauses.next())
 
     def _wait(self) -> None:
         """Wait until there are results to send, or it is time to ask for changes."""
@@ -299,7 +299,7 @@ class ServerLink:
             if not more or isinstance(fault, Later):
                 raise
             self._log_fault(fault)
-            self._ask_at = time.monotonic() + self._pauses.take()
+            self._ask_at = time.monotonic() + self._pauses.next()
             return False
         return True
 
@@ -341,7 +341,7 @@ class ServerLink:
         """Send the newest results. Returns the number of the newest change, and whether more
         results wait.
         """
-        batch = self._buffer.newest(AT_ONCE, self._largest)
+        batch = self._buffer.newest(MAX_RESULTS, self._largest)
         offset = -self._clock.offset / timedelta(milliseconds=1)
         figures = {"version": __version__, "clock_offset_ms": round(offset), **self._figures()}
         data = self._send(

@@ -146,7 +146,7 @@ class FailingChecks:
         """Whether a failing check of this place is stored aside."""
         return any(check.get("location") == location for check in self.aside(monitor_id))
 
-    def take(self, monitor_id: int) -> list[Any]:
+    def pop(self, monitor_id: int) -> list[Any]:
         """Remove and return the failing checks of a monitor, without those stored aside, for the
         incident that opens.
         """
@@ -244,7 +244,7 @@ def of_incidents(
     """
     ids = [incident.monitor.id for incident in new_incidents]
     aside = {id: failing.aside(id) for id in ids}
-    checks = {id: failing.take(id) for id in ids}
+    checks = {id: failing.pop(id) for id in ids}
     good, usual = _last_good(session, ids), _usual_before(session, new_incidents, checks)
     return {
         (id := incident.monitor.id): {

@@ -83,7 +83,8 @@ def _record_some(
     incidents have changed, by monitor.
     """
     with writing() as session:
-        # Two places may bring results of the same time at once: each must see those of the other.
+        # Two places may bring results of the same time together: each must see those of the
+        # other.
         lock_states(session, ids)
         monitors = _monitors(session, ids)
         new_results = _store(session, results, monitors, place)

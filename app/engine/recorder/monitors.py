@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, case, delete, func, literal, select
 from app.alerts.outbox import enqueue_closing
 from app.checks.expiry.domain import domain_of
 from app.db import AnySession, assignments, changes, writing
-from app.db.assignments import AT_ONCE
+from app.db.assignments import IDS_PER_STATEMENT
 from app.db.statements import bulk_insert, locked, updating
 from app.db.tables import (
     AssignmentRow,
@@ -179,9 +179,9 @@ def show_unknown(
     changed since the silence was noticed; it is called with their states locked.
     """
     ids = sorted(causes)
-    for start in range(0, len(ids), AT_ONCE):
+    for start in range(0, len(ids), IDS_PER_STATEMENT):
         with writing() as session:
-            part = ids[start : start + AT_ONCE]
+            part = ids[start : start + IDS_PER_STATEMENT]
             of_these = locked(MonitorStateRow).where(MonitorStateRow.monitor_id.in_(part))
             rows = session.scalars(of_these.order_by(MonitorStateRow.monitor_id)).all()
             checked = checked_meanwhile(session, part)

@@ -1,6 +1,6 @@
 """Open and end incidents because of checks, all incidents of a batch together.
 
-When thousands of monitors fail at once, separate statements for each would take ten times as long,
+When thousands of monitors fail together, separate statements for each would take ten times as long,
 and people would be notified of the last failures after minutes.
 """
 

@@ -49,13 +49,13 @@ from app.records import (
 )
 from app.rules.figures import in_one_unit
 
-AT_ONCE = 500  # heartbeats in one transaction
+HEARTBEATS_PER_TRANSACTION = 500
 _ABSENT_AFTER = timedelta(seconds=16)  # web processes have missed three signs of life
 _SIGNED_AT = select(SignOfLifeRow.at).where(SignOfLifeRow.name == liveness.WEB)
 # Only the newest pings of a heartbeat are stored: the holder of its secret could fill the disk. The
 # results of older pings stay, and the body of a failure is in the evidence of its incident.
 PINGS_KEPT, BODIES_KEPT = 10_000, 1_000
-_TRIMMED = 100  # pings deleted at once: more than arrive at once, but a short transaction
+_TRIMMED = 100  # pings in one transaction: more than arrive meanwhile, and it is short
 MAX_MS = 2**31 - 1  # the largest number in the column of response times
 _PING: Any = PingRow.__table__
 _HEARTBEAT: Any = HeartbeatStateRow.__table__
@@ -296,7 +296,7 @@ def record_deadlines(
                 .join(MonitorRow, MonitorRow.id == HeartbeatStateRow.monitor_id)
                 .where(chosen, MonitorRow.paused.is_(False))
                 .order_by(HeartbeatStateRow.due_at)
-                .limit(AT_ONCE)
+                .limit(HEARTBEATS_PER_TRANSACTION)
             ).all()
             watched = _load(session, ids)
             outcomes: list[Recorded] = []
@@ -311,7 +311,7 @@ def record_deadlines(
                     interval = timedelta(seconds=heartbeat.monitor.interval)
                     heartbeat.row.due_at = now + interval
             record(outcomes, now)
-        if all_heartbeats or len(watched) < AT_ONCE:
+        if all_heartbeats or len(watched) < HEARTBEATS_PER_TRANSACTION:
             return
 
 
@@ -375,8 +375,8 @@ def _end_absence(session: AnySession, now: datetime) -> None:
 
 def _add_absence(session: AnySession, since: datetime, returned_at: datetime) -> None:
     ids = session.scalars(select(HeartbeatStateRow.monitor_id)).all()
-    for start in range(0, len(ids), AT_ONCE):
-        for heartbeat in _load(session, ids[start : start + AT_ONCE]).values():
+    for start in range(0, len(ids), HEARTBEATS_PER_TRANSACTION):
+        for heartbeat in _load(session, ids[start : start + HEARTBEATS_PER_TRANSACTION]).values():
             heartbeat.state = after_absence(heartbeat.rules, heartbeat.state, since, returned_at)
             heartbeat.store(session)
             if heartbeat.row.due_at is not None:

@@ -59,7 +59,7 @@ _OPEN = select(
     IncidentRow.created_at, IncidentRow.severity, IncidentRow.down_since,
 ).where(IncidentRow.monitor_id.in_(_IDS), IncidentRow.ended_at.is_(None))  # fmt: skip
 # Checks of one monitor in one place that start in the same millisecond.
-_MAX_AT_ONCE = 50
+_MAX_IN_MILLISECOND = 50
 
 
 def record(
@@ -274,7 +274,7 @@ def _free_ms(batch: ResultBatch, monitor_id: int, at_ms: int) -> int:
     a monitor and place with equal times would replace each other.
     """
     if (monitor_id, at_ms) in batch.taken:
-        times = [(monitor_id, at_ms + offset) for offset in range(_MAX_AT_ONCE)]
+        times = [(monitor_id, at_ms + offset) for offset in range(_MAX_IN_MILLISECOND)]
         batch.taken |= journal.stored_times(times, batch.place_id)
         at_ms = next((time for id, time in times if (id, time) not in batch.taken), at_ms)
     batch.taken.add((monitor_id, at_ms))

@@ -174,8 +174,8 @@ class Steady:
         due = self._written_at + BATCH_SECONDS
         return max(0.0, due - clock) if self._waiting else float("inf")
 
-    def take(self, claim: Claim, outcome: Outcome) -> Standing | None:
-        """Take a result that changes nothing, and return its monitor's new standing; None for any
+    def add_if_steady(self, claim: Claim, outcome: Outcome) -> Standing | None:
+        """Add a result that changes nothing, and return its monitor's new standing; None for any
         other result. A second result of one scheduled check is dropped: it returns the standing.
         """
         monitor = self._monitors.get(claim.monitor_id)

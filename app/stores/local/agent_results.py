@@ -31,7 +31,7 @@ from app.codec.values import MalformedData
 from app.db import db, journal, shards, writing
 from app.db.faults import passes
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow
-from app.db.types import from_ms, to_ms
+from app.db.types import from_ms, record_of, to_ms
 from app.engine import recorder
 from app.engine.agent.buffer import RETENTION
 from app.engine.schedule import Claim, Standing
@@ -131,7 +131,7 @@ class ResultIntake:
         """Whether one of the results has a vote."""
         return bool(self._judged or self._voting)
 
-    def take(self, sent: Sequence[AgentResult]) -> None:
+    def record(self, sent: Sequence[AgentResult]) -> None:
         """Record each result, or refuse it for good; a result that cannot be recorded because of a
         bug is refused. Raises Throttled if some were not judged, because their monitors changed
         during each attempt. The agent sends all again, and the recorded ones are left out.
@@ -140,7 +140,7 @@ class ResultIntake:
         journal.cache_place_id(self._place.name, self._place.id)
         unjudged = sent
         for _attempt in range(MAX_ATTEMPTS):
-            unjudged = self._take(unjudged)
+            unjudged = self._judge_recent(unjudged)
         self._correct()
         if self._outdated:
             log.warning(
@@ -152,7 +152,7 @@ class ResultIntake:
         if unjudged:
             raise busy(self._place)
 
-    def _take(self, sent: Sequence[AgentResult]) -> list[AgentResult]:
+    def _judge_recent(self, sent: Sequence[AgentResult]) -> list[AgentResult]:
         """Judge these results, and collect the late ones. Returns the results that were not judged,
         because their monitors have changed since they were read.
         """
@@ -164,25 +164,22 @@ class ResultIntake:
             result for result in sent if result.monitor_id in rows and oldest <= result.at <= newest
         ]
         self.refused += len(sent) - len(of_place)
-        judged = [self._divide(results, rows[id]) for id, results in _by_monitor(of_place).items()]
+        judged = []
+        for id, results in _by_monitor(of_place).items():
+            row = rows[id]
+            recent, late = _divided(results, row, self._now)
+            judged.append(recent)
+            self._late += late
+            self._outdated += len(results) - len(recent) - len(late)
+            if voting := [result for result in late if _has_vote(result, row, self._now)]:
+                self._voting += voting
+                self.standings[id] = record_of(Standing, row, asked_at=None)
         generations = {id: row.generation for id, row in rows.items()}
         tokens = _tokens(self._place.id) if any(judged) else {}
         unjudged: list[AgentResult] = []
         for batch in zip_longest(*judged):  # the first of each monitor, then the second of each
             unjudged += self._judge([*filter(None, batch)], generations, tokens)
         return unjudged
-
-    def _divide(self, of_monitor: Sequence[AgentResult], row: Any) -> list[AgentResult]:
-        """Collect the late results of a monitor. Return those to judge."""
-        judged, late = _divided(of_monitor, row, self._now)
-        self._outdated += len(of_monitor) - len(judged) - len(late)
-        if voting := [result for result in late if _has_vote(result, row, self._now)]:
-            self.standings[row.monitor_id] = Standing(
-                row.generation, row.scheduled_at, row.checked_at, row.unconfirmed_at, row.blind
-            )
-        self._late += late
-        self._voting += voting
-        return judged
 
     def _correct(self) -> None:
         """Correct the figures by the late results. Judged results are included, because the server

@@ -109,7 +109,7 @@ class LocalAgents:
             return None  # changes in between were deleted, or there are too many
         return {monitor_id for _number, monitor_id in newer}
 
-    def take(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
+    def store_results(self, place: AgentPlace, data: Mapping[str, Any]) -> dict[str, Any]:
         """Store results. Return the numbers of stored and refused results, the standings of their
         monitors, and the number of the newest change. Raises Invalid and Throttled.
         """
@@ -117,7 +117,7 @@ class LocalAgents:
         with self._one_at_a_time(place):
             sent, wrong = agent_results.read(data.get("results"))
             self.budgets.results(place, len(sent) + wrong)
-            intake.take(sent)
+            intake.record(sent)
         self._write_sign(place, data, recorded=intake.has_votes)
         return {
             "taken": intake.taken,
@@ -167,7 +167,7 @@ def _number(value: Any, least: int, limit: int) -> int | None:
 
 def _versions(ids: Sequence[int]) -> dict[int, int]:
     versions: dict[int, int] = {}
-    for part in pieces(ids, assignments.AT_ONCE):
+    for part in pieces(ids, assignments.IDS_PER_STATEMENT):
         rows = db.session.execute(
             select(MonitorRow.id, MonitorRow.updated_at).where(MonitorRow.id.in_(part))
         )

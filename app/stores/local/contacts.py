@@ -295,7 +295,7 @@ def pairs_of(stored: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:
 
 SEVERAL = 3
 MARK = 16  # characters of a lane: enough to identify a channel of one monitor
-AT_ONCE = 500
+IDS_PER_STATEMENT = 500
 CHANGED = N_("This channel was changed or removed meanwhile. Open the monitor again.")
 
 
@@ -341,7 +341,7 @@ def replace_channel(
     session: DbSession, contact: ContactRow, target: list[str], ids: Sequence[int], now: datetime
 ) -> None:
     """Replace this channel with ``contact``, which is new, in these monitors."""
-    for part in pieces(ids, AT_ONCE):
+    for part in pieces(ids, IDS_PER_STATEMENT):
         _replace_in(session, contact, target, part, now)
 
 

@@ -39,7 +39,7 @@ from app.stores import base
 from app.stores.local.part import Rows, fits, fitting
 from app.stores.local.status_pages import locked_page
 
-AT_ONCE = 1000  # in one statement
+IDS_PER_STATEMENT = 1000
 
 
 class LocalSubscribers(Rows[Subscriber, SubscriberQuery], base.Subscribers):
@@ -58,7 +58,7 @@ class LocalSubscribers(Rows[Subscriber, SubscriberQuery], base.Subscribers):
         with writing() as session:
             page = locked_page(session, page_id)
             ids = session.scalars(of_page).all()
-            for part in pieces(ids, AT_ONCE):
+            for part in pieces(ids, IDS_PER_STATEMENT):
                 subscribers.delete_subscribers(session, part)
             cleared = AuditedObject(ObjectKind.SUBSCRIBERS, page_id, page.name)
             audit.note(session, Action.DELETED, cleared, {"subscribers": (len(ids), 0)})

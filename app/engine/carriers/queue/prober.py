@@ -1,8 +1,8 @@
 """The prober's end of the queue: a Celery worker that makes the checks of a place.
 
-A task only passes its batch to the prober of this process, which runs thousands of checks at once.
-Outcomes are sent as they come, so a slow target delays no other. Tasks run one by one, in Celery's
-main thread (``pool="solo"``): while one waits for room, no other batch is taken.
+A task only passes its batch to the prober of this process, which runs thousands of checks in
+parallel. Outcomes are sent as they come, so a slow target delays no other. Tasks run one by one, in
+Celery's main thread (``pool="solo"``): while one waits for room, no other batch is taken.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 SEND_SECONDS = 0.2  # how long an outcome waits for others, to be sent in one message
 ALIVE_SECONDS = 1.0  # how often each checker gets the ids of its running batches
 SIGN_SECONDS = 2.0  # how often all checkers of the place get a sign of life
-MAX_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
+MAX_RUNNING = 4_000  # checks; more batches wait in Redis, where another prober can take them
 MAX_REPLY = 500
 MAX_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are repeated anyway
 
@@ -144,7 +144,7 @@ class Desk:
             raise MessageRefused("A batch came while this prober was ending.") from None
 
     def has_room(self) -> bool:
-        return self._prober.in_flight <= MAX_AT_ONCE
+        return self._prober.in_flight <= MAX_RUNNING
 
     def stop_waiting(self, **_signal: object) -> None:
         """End the wait for room of the present batch and of later ones."""

@@ -60,7 +60,7 @@ def fair_share(name: str, alive: Collection[str], owned: Mapping[str, int], coun
     return share + (order.index(name) < remainder)
 
 
-class Shards:
+class OwnShards:
     def __init__(self, name: str, location: str) -> None:
         self.name = name
         self.location = location
@@ -173,7 +173,7 @@ class Piece:
 class UnreadShards:
     """The shards whose assignments are not read yet. They are read in pieces: otherwise no check
     would start before the last of ten thousand monitors is read, and all their rows would be in
-    memory at once.
+    memory together.
     """
 
     def __init__(self) -> None:
