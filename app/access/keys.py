@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import bindparam, delete, or_, outerjoin, select, update
 
 from app import proxies
 from app.access.tokens import digest_of, make_token
-from app.db import DbSession, best_effort, db, writing
+from app.db import AnySession, DbSession, best_effort, db, writing
 from app.db.statements import inserting, locked
 from app.db.tables import ApiKeyRow, EndedTokenRow, PersonRow, PlaceRow
 from app.db.types import record_of
@@ -45,10 +45,7 @@ BOUND = N_(
 )
 READ_ONLY = N_("This key is read-only. Use a key with the scope write.")
 ONLY_PINGS = N_("This key only calls heartbeats. Use a key with the scope read.")
-NOT_ADMIN = N_(
-    "This key has the scope %(scope)s. Use a key with the scope admin: whoever has the token of an"
-    " agent gets the secrets of the monitors that are checked from its place."
-)
+NOT_ADMIN = N_("This key has the scope %(scope)s. Use a key with the scope admin.")
 
 
 class ApiKeys:
@@ -94,7 +91,7 @@ class ApiKeys:
         with writing() as session:
             session.add(row)
             session.flush()
-            return _record(row, _owner_of(session, row)), text
+            return _read(session, prefix), text
 
     def authenticate(self, text: str) -> ApiKey | None:
         """The key with this text, or None if it is unknown, expired or revoked, or its owner has no
@@ -107,23 +104,18 @@ class ApiKeys:
         # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
         digest = row.digest if row else "0" * 64  # in bytes: a damaged one need not be ASCII
         matches = hmac.compare_digest(digest.encode(), digest_of(text).encode())
-        return self._usable_key(row) if matches else None
+        key = self._usable_key(row) if matches else None
+        return key and self._note_use(key)
 
-    def _usable_key(self, row: Any, address: str | None = None) -> ApiKey | None:
-        """Return the key of this row, and note its use. Return None if the key, or a client at
-        ``address``, may not be used now.
-        """
+    def _usable_key(self, row: Any) -> ApiKey | None:
+        """The key of this row; None if it is revoked or expired, or its owner is disabled."""
+        if row is None or row.revoked_at is not None or row.disabled:
+            return None
+        is_expired = row.expires_at is not None and row.expires_at <= self.clock()
+        return None if is_expired else _record(row)
+
+    def _note_use(self, key: ApiKey) -> ApiKey:
         now = self.clock()
-        if row is None or row.revoked_at is not None:
-            return None
-        if row.expires_at is not None and row.expires_at <= now:
-            return None
-        owner = _Owner.of(row)
-        if owner is not None and owner.disabled:
-            return None
-        key = _record(row, owner)
-        if address is not None and not allowed_from(key, address):
-            return None
         if is_due(key.last_used_at, now, TOUCH_AFTER):
             best_effort("The last use of an API key", lambda: self._touch(key.id, now))
         return key
@@ -137,23 +129,22 @@ class ApiKeys:
             raise Invalid({"own_secret": [_(TAKEN)]})
 
     def ping_key(self, text: str, address: str | None) -> ApiKey | None:
-        """The key of scope ``ping`` with this text, if it works for a client of this address."""
+        """The key of scope ``ping`` with this text; None if there is none that a client of this
+        ``address`` may use.
+        """
         if _PING_KEY.fullmatch(text) is None:
             return None
         row = db.session.execute(_WITH_DIGEST, {"digest": digest_of(text)}).first()
-        if row is None or row.scope != Scope.PING:
-            return None
-        return self._usable_key(row, address or "")
+        key = self._usable_key(row) if row is not None and row.scope == Scope.PING else None
+        return self._note_use(key) if key is not None and allowed_from(key, address) else None
 
     def all(self) -> list[ApiKey]:
         """All keys, the newest first, revoked ones too."""
-        rows = db.session.execute(_WITH_OWNERS.order_by(_KEY.id.desc()))
-        return [_record(row, _Owner.of(row)) for row in rows]
+        return [_record(row) for row in db.session.execute(_WITH_OWNERS.order_by(_KEY.id.desc()))]
 
     def get(self, prefix: str) -> ApiKey:
         """Raises NotFound."""
-        row = existing(db.session.execute(_WITH_PREFIX, {"prefix": prefix}).first(), "key", prefix)
-        return _record(row, _Owner.of(row))
+        return _read(db.session, prefix)
 
     def of(self, person_id: int) -> list[ApiKey]:
         """The keys of this person that are neither revoked nor expired, the newest first."""
@@ -177,7 +168,7 @@ class ApiKeys:
             _check(name, row.scope, new_expiry, self.clock(), networks, row.tag)
             row.name, row.expires_at, row.networks = name, expires_at, _normalized(networks)
             session.flush()
-            return _record(row, _owner_of(session, row))
+            return _read(session, prefix)
 
     def adopt(self, prefix: str, person_id: int) -> ApiKey:
         """Make this person the owner of a key. Raises NotFound, and Conflict for a revoked key."""
@@ -185,7 +176,7 @@ class ApiKeys:
             row = _unrevoked_row(session, prefix)
             row.owner_id = person_id
             session.flush()
-            return _record(row, _owner_of(session, row))
+            return _read(session, prefix)
 
     def revoke(self, prefix: str) -> None:
         """Revoke a key at once. Raises NotFound; revoking twice changes nothing."""
@@ -201,23 +192,10 @@ class ApiKeys:
             session.execute(touch)
 
 
-class _Owner(NamedTuple):
-    """The owner of a key."""
-
-    email: str
-    role: str
-    disabled: bool
-
-    @classmethod
-    def of(cls, row: Any) -> _Owner | None:
-        """``row`` is of ``_WITH_OWNERS``."""
-        return None if row.email is None else cls(row.email, row.role, row.disabled)
-
-
 # The statement names tables, not classes, because each request of the API runs it, and the ORM
 # would double its cost.
 _KEY, _PERSON = ApiKeyRow.__table__.c, PersonRow.__table__.c
-_WITH_OWNERS = select(*_KEY, *(_PERSON[name] for name in _Owner._fields)).select_from(
+_WITH_OWNERS = select(*_KEY, _PERSON.email, _PERSON.role, _PERSON.disabled).select_from(
     outerjoin(ApiKeyRow.__table__, PersonRow.__table__, _PERSON.id == _KEY.owner_id)
 )
 _WITH_PREFIX = _WITH_OWNERS.where(_KEY.prefix == bindparam("prefix"))
@@ -246,7 +224,9 @@ _networks_of = lru_cache(maxsize=256)(proxies.read_networks)
 
 
 def allowed_from(key: ApiKey, address: str | None) -> bool:
-    """Whether the key may be used from this address."""
+    """Whether the key may be used from this address; None: the address of the client is unknown,
+    and in no network.
+    """
     if not key.networks:
         return True
     ip = proxies.address_of(address or "")
@@ -256,10 +236,11 @@ def allowed_from(key: ApiKey, address: str | None) -> bool:
 
 def require(key: ApiKey, scope: Scope) -> None:
     """Raises Denied for a key without this scope."""
-    if not key.may(scope):
-        if scope is Scope.ADMIN:
-            raise Denied(_(NOT_ADMIN, scope=key.scope))
-        raise Denied(_(READ_ONLY if key.may(Scope.READ) else ONLY_PINGS))
+    if key.may(scope):
+        return
+    if scope is Scope.ADMIN:
+        raise Denied(_(NOT_ADMIN, scope=key.scope))
+    raise Denied(_(READ_ONLY if key.may(Scope.READ) else ONLY_PINGS))
 
 
 def _check(
@@ -307,26 +288,26 @@ def _unrevoked_row(session: DbSession, prefix: str) -> ApiKeyRow:
     return row
 
 
-def _owner_of(session: DbSession, row: ApiKeyRow) -> PersonRow | None:
-    return None if row.owner_id is None else session.get(PersonRow, row.owner_id)
+def _read(session: AnySession, prefix: str) -> ApiKey:
+    """Raises NotFound."""
+    row = session.execute(_WITH_PREFIX, {"prefix": prefix}).first()
+    return _record(existing(row, "key", prefix))
 
 
-def _record(row: Any, owner: Any) -> ApiKey:
-    """``row``: an ApiKeyRow, or one of ``_WITH_OWNERS``. ``owner``: a PersonRow, an ``_Owner``, or
-    None.
-    """
+def _record(row: Any) -> ApiKey:
+    """``row`` is of ``_WITH_OWNERS``: without an owner, the columns of the person are None."""
     scope = Scope(row.scope)
-    if owner is not None:
-        highest = Scope.READ if owner.disabled else Role(owner.role).scope
+    if row.email is not None:
+        highest = Scope.READ if row.disabled else Role(row.role).scope
         scope = min(scope, highest, key=tuple(Scope).index)
     return record_of(
         ApiKey,
         row,
         scope=scope,
-        owner=None if owner is None else owner.email,
+        owner=row.email,
         networks=tuple(network for network in row.networks.split(",") if network),
         granted=row.scope,
-        owner_disabled=owner is not None and owner.disabled,
+        owner_disabled=bool(row.disabled),
     )
 
 
