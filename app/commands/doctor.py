@@ -166,19 +166,19 @@ def _key(context: Context) -> Sentences:
 
 
 def _database(context: Context) -> Sentences:
-    kind = db.engine.dialect.name
+    dialect = db.engine.dialect.name
     version = db.session.scalar(
-        text("SELECT sqlite_version()" if kind == "sqlite" else "SHOW server_version")
+        text("SELECT sqlite_version()" if dialect == "sqlite" else "SHOW server_version")
     )
-    yield _("%(name)s answers.", name=f"{kind} {version}")
+    yield _("%(name)s answers.", name=f"{dialect} {version}")
     if sentence := schema.fault():
         yield Finding(_("tables"), sentence, is_problem=True)
         return
     context.has_tables = True
     revision = _("They are up to date (%(revision)s).", revision=schema.newest_revision())
     yield Finding(_("tables"), revision)
-    if sentence := cannot_write():
-        yield Problem(faults.with_path(sentence, schema.location()))
+    if cause := cannot_write():
+        yield Problem(faults.with_path(cause, schema.location()))
     monitors = count_of(db.session, MonitorRow)
     if context.settings.secret_key:
         schema.check_key()

@@ -94,7 +94,7 @@ class Heartbeat:
                     self._policies.refresh()
             return reason
         except SQLAlchemyError as fault:
-            return faults.public_sentence(fault)
+            return str(faults.public_cause(fault))
         finally:
             db.session.rollback()
 

@@ -49,10 +49,15 @@ _SQLITE = {
 }
 _DAMAGE = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 _POSTGRES = {"53100": FULL, "25006": READ_ONLY}  # by SQLSTATE
+_OF_DISK = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, "53100"}
 
 
 class _NoAnswer(Unavailable):
     """A database server cannot be used, and gives no reason."""
+
+
+class DiskFault(Unavailable):
+    """The disk that the database is on is full, or does not work."""
 
 
 def unavailable(fault: BaseException) -> Unavailable | None:
@@ -67,7 +72,7 @@ def unavailable(fault: BaseException) -> Unavailable | None:
         # SQLite runs in this process, so a failed commit has written nothing.
         if sentence and code in _DAMAGE:
             return Unavailable(sentence, unsent=True, passes=False)
-        return Unavailable(sentence, RETRY_SECONDS, unsent=True) if sentence else None
+        return _refused(code, sentence, unsent=True) if sentence else None
     if isinstance(fault.orig, NotCurrent):
         return Unavailable(str(fault.orig), RETRY_SECONDS, unsent=True)
     state = getattr(fault.orig, "sqlstate", None)
@@ -78,7 +83,12 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     unsent = fault.statement is not None
     if (sentence := _POSTGRES.get(state or "")) is None:
         return _NoAnswer(_(AWAY), RETRY_SECONDS, unsent=unsent)
-    return Unavailable(_(sentence), RETRY_SECONDS, unsent=unsent)
+    return _refused(state, _(sentence), unsent=unsent)
+
+
+def _refused(code: int | str | None, sentence: str, *, unsent: bool) -> Unavailable:
+    of_disk = code in _OF_DISK
+    return (DiskFault if of_disk else Unavailable)(sentence, RETRY_SECONDS, unsent=unsent)
 
 
 def passes(fault: BaseException) -> bool:
@@ -111,17 +121,17 @@ def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
     return sentence and _(sentence, path=path)
 
 
-def public_sentence(fault: BaseException) -> str:
+def public_cause(fault: BaseException) -> Unavailable:
     """Why the database cannot be used, without the name or address of a server."""
     cause = unavailable(fault)
-    return _(NO_ANSWER) if cause is None or isinstance(cause, _NoAnswer) else str(cause)
+    if cause is None or isinstance(cause, _NoAnswer):
+        return Unavailable(_(NO_ANSWER))
+    return cause
 
 
-def with_path(sentence: str, path: str | None) -> str:
-    """``sentence``, followed by the path of the database if its disk is at fault."""
-    return (
-        f"{sentence} {_(AT, path=path)}" if path and sentence in (_(FULL), _(FAILING)) else sentence
-    )
+def with_path(cause: Unavailable, path: str | None) -> str:
+    """The sentence of ``cause``, followed by the path of the database if its disk is at fault."""
+    return f"{cause} {_(AT, path=path)}" if path and isinstance(cause, DiskFault) else str(cause)
 
 
 def _path_of(fault: BaseException) -> str | None:
@@ -134,7 +144,7 @@ def sentence_of(fault: Exception) -> str:
     """
     cause = unavailable(fault)
     if cause is not None and not isinstance(cause, _NoAnswer):
-        return with_path(str(cause), _path_of(fault))
+        return with_path(cause, _path_of(fault))
     lines = str(getattr(fault, "orig", None) or fault).strip().splitlines()
     why = lines[0] if lines else type(fault).__name__
     return _("The database cannot be used: %(why)s", why=why)
@@ -157,7 +167,7 @@ def log_fault(log: logging.Logger, what: str, fault: Exception) -> None:
         log.error("%s", what, exc_info=fault)
         return
     # The caller tries again, so the advice to do so is removed.
-    sentence = f"{what} {with_path(str(cause), _path_of(fault)).removesuffix(_(AGAIN))}"
+    sentence = f"{what} {with_path(cause, _path_of(fault)).removesuffix(_(AGAIN))}"
     _lasting(log).error("%s", sentence, topic=sentence)
 
 

@@ -24,6 +24,7 @@ from app.db.cached import cached_for
 from app.db.connections import file_of
 from app.db.tables import AssignmentRow, DeliveryRow, MonitorRow, PlaceRow, ResultRow, ShardRow
 from app.db.types import to_ms
+from app.errors import Unavailable
 from app.i18n import N_, _, _n
 from app.records import Carrier, DeliveryStatus
 from app.rules.clocks import believable
@@ -106,14 +107,14 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
                 unreadable_values = cached_for(COUNTED_EVERY, _CACHE, _count_unreadable)
             # The writers of results read none, so only this notices that the table is damaged.
             db.session.execute(select(ResultRow.at).limit(1)).all()
-        stuck = cannot_write()
+        stuck = [str(cause)] if (cause := cannot_write()) else []
     except SQLAlchemyError as fault:
         db.session.rollback()
-        return Health((faults.public_sentence(fault),), readable=False)
+        return Health((str(faults.public_cause(fault)),), readable=False)
     if not checks:
         # The app object itself, because threads have no current app.
         unreachable, idle_sentences = remote_servers.faults(current_app._get_current_object())  # type: ignore[attr-defined]
-        return Health((*([stuck] if stuck else ()), *unreachable), idle=idle_sentences)
+        return Health((*stuck, *unreachable), idle=idle_sentences)
     sentences = []
     # With monitors to check, it is also a fault if no checker has ever run, or if its last sign was
     # so old that it was deleted.
@@ -125,7 +126,7 @@ def health(now: datetime, *, checks: bool = True, count_unreadable: bool = True)
     sentences += [str(place) for place in uncovered]
     # While processes cannot write, their signs are old even if they run.
     if stuck or is_settling():
-        sentences = [stuck] if stuck else []
+        sentences = stuck
     return Health(
         tuple(sentences),
         signs.checked_at,
@@ -322,7 +323,7 @@ class _Probe:
     lock: threading.Lock = field(default_factory=threading.Lock)
     tried_at: float = float("-inf")
     failed_at: float = float("-inf")
-    sentence: str | None = None
+    cause: Unavailable | None = None
 
 
 def _probe() -> _Probe:
@@ -335,7 +336,7 @@ def is_settling() -> bool:
     return time.monotonic() - _probe().failed_at < SETTLE_SECONDS
 
 
-def cannot_write() -> str | None:
+def cannot_write() -> Unavailable | None:
     """Why the database accepts no writes now; None if it accepts them. One thread at a time makes
     an attempt, at most every PROBE_EVERY seconds; the others get the last result.
     """
@@ -343,20 +344,20 @@ def cannot_write() -> str | None:
     if probe.lock.acquire(blocking=False):
         try:
             if time.monotonic() - probe.tried_at >= PROBE_EVERY:
-                probe.sentence, probe.tried_at = _write(), time.monotonic()
-                probe.failed_at = probe.tried_at if probe.sentence else probe.failed_at
+                probe.cause, probe.tried_at = _write(), time.monotonic()
+                probe.failed_at = probe.tried_at if probe.cause else probe.failed_at
         finally:
             probe.lock.release()
-    return probe.sentence
+    return probe.cause
 
 
-def _write() -> str | None:
+def _write() -> Unavailable | None:
     try:
         with patience(PROBE_SECONDS):
             liveness.write(liveness.process_name(liveness.PROBE), datetime.now(UTC))
     except SQLAlchemyError as fault:
-        return faults.public_sentence(fault)
-    return _(faults.FULL) if _is_full() else None
+        return faults.public_cause(fault)
+    return faults.DiskFault(_(faults.FULL)) if _is_full() else None
 
 
 def _is_full() -> bool:
