@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -242,12 +242,12 @@ class Defer:
     reason: Reason | None
 
 
-Decision = Send | Combine | HoldForGood | Defer | None
+LaneAction = Send | Combine | HoldForGood | Defer | None
 
 
 def decide_next(
     rows: Sequence[PendingRow], history: History, health: LaneHealth, now: datetime
-) -> Decision:
+) -> LaneAction:
     """The next decision on a lane. ``rows``: its pending rows, in the order of their ids. Returns
     None if no row may be sent now.
     """
@@ -279,7 +279,7 @@ def decide_next(
     return None
 
 
-def _requested(rows: Sequence[PendingRow], history: History, now: datetime) -> Decision:
+def _requested(rows: Sequence[PendingRow], history: History, now: datetime) -> LaneAction:
     """The decision on a row that a person has requested by "Retry now" or "Send test alert". It is
     sent even if the lane is failing or paused, because the person waits for the result.
     """
@@ -292,7 +292,9 @@ def _requested(rows: Sequence[PendingRow], history: History, now: datetime) -> D
     return None
 
 
-def _due(row: PendingRow, rows: Sequence[PendingRow], history: History, now: datetime) -> Decision:
+def _due(
+    row: PendingRow, rows: Sequence[PendingRow], history: History, now: datetime
+) -> LaneAction:
     if row.event == Event.INCIDENT_RESOLVED:
         return _resolved(row, rows, history, now)
     if row.event == Event.INCIDENT_OPENED and row.reason != Reason.BY_HAND:
@@ -302,7 +304,7 @@ def _due(row: PendingRow, rows: Sequence[PendingRow], history: History, now: dat
     return Send(row)
 
 
-def _acknowledged(row: PendingRow, rows: Sequence[PendingRow]) -> Decision:
+def _acknowledged(row: PendingRow, rows: Sequence[PendingRow]) -> LaneAction:
     """Incidents that a person acknowledged together were written with one time, and become one
     message.
     """
@@ -325,7 +327,7 @@ def _firsts(rows: Sequence[PendingRow]) -> Iterable[PendingRow]:
 
 def _opened(
     row: PendingRow, rows: Sequence[PendingRow], history: History, now: datetime
-) -> Decision:
+) -> LaneAction:
     flapping = None
     if row.reason != Reason.FLAPPING and not row.attempts:
         # An outage is not deferred because the monitor was slow several times before.
@@ -342,7 +344,7 @@ def _opened(
 
 def _resolved(
     row: PendingRow, rows: Sequence[PendingRow], history: History, now: datetime
-) -> Decision:
+) -> LaneAction:
     opening, by_hand = history.opening_of(row), row.reason == Reason.BY_HAND
     if opening is not None and opening.waits:
         if opening.reason == Reason.FLAPPING and not by_hand:
@@ -361,7 +363,7 @@ def _single_or_group(
     history: History,
     now: datetime,
     flapping: int | None = None,
-) -> Decision:
+) -> LaneAction:
     if row.channel in BY_INCIDENT:
         return Send(row, flapping)
     event = Event(row.event)
@@ -431,9 +433,6 @@ def flapping_at(times: Sequence[datetime], at: datetime) -> tuple[int | None, bo
     return openings, bool(earlier) and count(max(earlier)) >= FLAPPING_OPENINGS
 
 
-FindLanes = Callable[[Any, datetime, Collection[str]], list[str]]  # Any: the session
-
-
 class Lanes:
     """Lanes that share threads, and the health of each, in memory only. After a restart every lane
     counts as working and open: its later messages do not wait for the end of a pause (Retry-After)
@@ -444,12 +443,12 @@ class Lanes:
     lanes on which no turn can decide, though a decision on each row alone succeeds. While a lane is
     stuck, the worker gives no sign of life.
 
-    ``find`` returns the lanes with a due row, without the given lanes; ``max_claims``: the lanes
-    from which one transaction claims a row.
+    ``query``: that of ``claims.due_lanes``, by which the worker finds those with a due row.
+    ``max_claims``: the lanes from which one transaction claims a row.
     """
 
-    def __init__(self, max_busy: int, find: FindLanes, max_claims: int) -> None:
-        self.max_busy, self.find, self.max_claims = max_busy, find, max_claims
+    def __init__(self, query: Any, max_busy: int, max_claims: int) -> None:
+        self.query, self.max_busy, self.max_claims = query, max_busy, max_claims
         self.busy: set[str] = set()
         self.stuck: set[str] = set()
         self._health: dict[str, LaneHealth] = {}

@@ -31,7 +31,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 from flask import Flask
 
@@ -107,16 +106,14 @@ class Worker:
         self.clock = clock
         self.senders = senders
         self.name = liveness.process_name(liveness.WORKER)
-        alerts, by_mail, by_webhook = (
-            partial(claims.due_lanes, query)
-            for query in (claims.DUE_ALERTS, claims.DUE_BY_MAIL, claims.DUE_BY_WEBHOOK)
-        )
-        self.alert_lanes = Lanes(MAX_LANES, alerts, MAX_CLAIMS)
         # The lanes of subscribers have other threads than those of alerts, and come after them: a
         # post to thousands delays no alert.
-        self.mail_lanes = Lanes(MAX_SUBSCRIBERS, by_mail, MAX_SUBSCRIBERS_CLAIMED)
-        self.webhook_lanes = Lanes(MAX_WEBHOOKS, by_webhook, MAX_WEBHOOKS_CLAIMED)
-        self._lane_sets = (self.alert_lanes, self.mail_lanes, self.webhook_lanes)
+        self._lane_sets = (
+            Lanes(claims.DUE_ALERTS, MAX_LANES, MAX_CLAIMS),
+            Lanes(claims.DUE_BY_MAIL, MAX_SUBSCRIBERS, MAX_SUBSCRIBERS_CLAIMED),
+            Lanes(claims.DUE_BY_WEBHOOK, MAX_WEBHOOKS, MAX_WEBHOOKS_CLAIMED),
+        )
+        self.alert_lanes, self.mail_lanes, self.webhook_lanes = self._lane_sets
         self._jobs = Jobs(settings)
         self._log = Lasting(log)  # topics: the parts of a turn
         self._sent: queue.SimpleQueue[_Attempt | None] = queue.SimpleQueue()
@@ -196,7 +193,7 @@ class Worker:
 
     @property
     def _sends_to_subscribers(self) -> bool:
-        return bool(self.mail_lanes.busy or self.webhook_lanes.busy)
+        return any(lanes.busy for lanes in self._lane_sets[1:])
 
     @property
     def _rest_seconds(self) -> float:
@@ -256,7 +253,9 @@ class Worker:
             skipped = lanes.skipped(now)
             lanes.forget_idle(skipped)
             unavailable_lanes = (lanes.busy - answered_lanes) | skipped
-            names = lanes.find(db.session, now, unavailable_lanes) if self._any_waits else []
+            names = []
+            if self._any_waits:
+                names = claims.due_lanes(lanes.query, db.session, now, unavailable_lanes)
             lanes.stuck &= {*skipped, *names}
             due.append((lanes, names))
         db.session.rollback()  # ends the read transaction, which would keep an old snapshot

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, text
 
-from app.alerts import digests, lanes
+from app.alerts import claims, digests, lanes
 from app.alerts.chores import CHORES
 from app.commands.doctor import examine
 from app.db import db, unreadable, writing
@@ -383,6 +383,6 @@ def test_a_failed_turn_does_not_count_for_the_watchdog(box, monkeypatch):
         raise LookupError("nobody has foreseen this")
 
     box.open(box.monitor(("webhook", "https://hooks.example/")))  # so that there is work
-    monkeypatch.setattr(box.worker.alert_lanes, "find", due)
+    monkeypatch.setattr(claims, "due_lanes", due)
     box.worker.run(stop)
     assert turns == ["failed"] * 3
