@@ -23,12 +23,12 @@ from app.i18n import N_, _
 T = TypeVar("T")
 
 RETRY_SECONDS = 5  # where nothing names a pause
-NO_SUCH = N_("There is no %(kind)s with the id %(id)s.")
+NO_SUCH = N_("There is no %(noun)s with the id %(id)s.")
 CHANGED_MEANWHILE = N_("Somebody else made a change at the same moment. Try again.")
 
 
-def no_such(kind: str, id: int | str) -> str:
-    return _(NO_SUCH, kind=_(kind), id=id)
+def no_such(noun: str, id: int | str) -> str:
+    return _(NO_SUCH, noun=_(noun), id=id)
 
 
 class WakefulError(Exception):
@@ -60,20 +60,18 @@ class Invalid(WakefulError):
 
 
 class NotFound(WakefulError):
-    """The record with this id does not exist."""
+    """The record with this id does not exist. ``noun``: what it is, such as "monitor"."""
 
     status = 404
 
-    def __init__(self, kind: str, id: int | str, sentence: str = NO_SUCH) -> None:
-        super().__init__(_(sentence, kind=_(kind), id=id))
-        self.kind = kind
-        self.id = id
+    def __init__(self, noun: str, id: int | str, sentence: str = NO_SUCH) -> None:
+        super().__init__(_(sentence, noun=_(noun), id=id))
 
 
-def existing(record: T | None, kind: str, id: int | str) -> T:
+def existing(record: T | None, noun: str, id: int | str) -> T:
     """``record``. Raises NotFound if it is None."""
     if record is None:
-        raise NotFound(kind, id)
+        raise NotFound(noun, id)
     return record
 
 

@@ -390,12 +390,10 @@ class EntryList(ListField):
 
 
 class IdList(EntryList):
-    """Ids of records: a tuple of ``int``. ``kind``: of the records, for the sentence of a fault."""
-
-    kind = "monitor"
+    """Ids of monitors: a tuple of ``int``."""
 
     def read_entry(self, value: str) -> int:
-        return text.record_id(value, self.kind)
+        return text.record_id(value)
 
 
 class DependencyIds(IdList):

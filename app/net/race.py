@@ -104,9 +104,9 @@ class Race:
     def _try(self, address: str) -> bool:
         """Start to connect. Returns whether the connection is pending."""
         family = socket.AF_INET6 if is_ipv6(address) else socket.AF_INET
-        kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
+        type_ = socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
         try:
-            tcp = socket.socket(family, kind)
+            tcp = socket.socket(family, type_)
         except OSError as error:  # the machine lacks the family, or file descriptors
             self._errors.append(error.errno or 0)
             return False

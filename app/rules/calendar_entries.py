@@ -16,9 +16,9 @@ _BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
 _LARGEST = 2**31 - 1
 
 
-def uid(kind: str, id: int, created_at: datetime, page_id: int, occurrence: str = "") -> str:
-    """``kind``: ``window``, ``monitor`` (its own window) or ``post``."""
-    series = f"{kind}-{id}-{int(created_at.timestamp())}-page-{page_id}"
+def uid(source: str, id: int, created_at: datetime, page_id: int, occurrence: str = "") -> str:
+    """``source``: ``window``, ``monitor`` (its own window) or ``post``."""
+    series = f"{source}-{id}-{int(created_at.timestamp())}-page-{page_id}"
     return f"{series}.{occurrence}@wakeful" if occurrence else f"{series}@wakeful"
 
 

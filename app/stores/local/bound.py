@@ -71,10 +71,10 @@ class _Tag:
         session.execute(monitors.with_for_update(key_share=True)).all()
         return self.among(wanted)
 
-    def keep(self, session: DbSession, monitor_id: int | None, kind: str, id: int) -> None:
-        """``keep_among`` for a record of one monitor. Raises NotFound for this kind and id."""
+    def keep(self, session: DbSession, monitor_id: int | None, noun: str, id: int) -> None:
+        """``keep_among`` for a record of one monitor. Raises NotFound for this noun and id."""
         if monitor_id not in self.keep_among(session, [monitor_id]):
-            raise NotFound(kind, id)
+            raise NotFound(noun, id)
 
     def is_slug_of_others(self, slug: str) -> bool:
         """Whether a heartbeat without the tag has this slug. If a second heartbeat had it, the slug
