@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flask import Flask
+from sqlalchemy import insert
 
 from app.access.tokens import keyed_hash
 from app.alerts.outbox import lanes_text
@@ -90,18 +91,20 @@ def make_monitor(
     monitor = MonitorRow(
         name_folded=values["name"].casefold(), url_folded=values["url"].casefold(), **values
     )
-    with app.app_context():
-        with writing() as session:
-            if values.get("alerts"):
-                monitor.alert_lanes = lanes_text(values["alerts"])
-            session.add(monitor)
-            session.flush()
-            session.add(MonitorStateRow(monitor_id=monitor.id, **{"failures": 0} | (state or {})))
-            for place in places:
-                columns = {"generation": 0, "blind": False} | (assignment or {})
-                session.add(AssignmentRow(monitor_id=monitor.id, location_id=place, **columns))
-            changes.note(session, monitor.id)
-        return _detached(monitor)
+    columns = {"generation": 0, "blind": False} | (assignment or {})
+    with app.app_context(), writing() as session:
+        if values.get("alerts"):
+            monitor.alert_lanes = lanes_text(values["alerts"])
+        session.add(monitor)
+        session.flush()
+        session.expunge(monitor)  # what is loaded stays loaded after the commit
+        state = {"monitor_id": monitor.id, "failures": 0} | (state or {})
+        session.execute(insert(MonitorStateRow), [state])
+        if places:
+            assignments = [{"monitor_id": monitor.id, "location_id": id} | columns for id in places]
+            session.execute(insert(AssignmentRow), assignments)
+        changes.note(session, monitor.id)
+    return monitor
 
 
 def make_heartbeat(app: Flask, token: str = "", **fields: Any) -> MonitorRow:
