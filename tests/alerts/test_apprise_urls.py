@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import LifoQueue
@@ -129,10 +127,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_the_process_deletes_its_own_folder_when_its_parent_is_killed(tmp_path: Path) -> None:
-    environment = for_program({"TMPDIR": str(tmp_path)})
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED], env=environment, capture_output=True, text=True
-    )
+    killed = python(KILLED, [], for_program({"TMPDIR": str(tmp_path)}))
     assert killed.stdout == "0o0\n", killed.stderr
     eventually(lambda: not list(tmp_path.iterdir()), "the folder to be deleted")
 

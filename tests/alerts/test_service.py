@@ -110,7 +110,7 @@ def test_a_real_outage_and_its_recovery_reach_all_nine_channels_in_order(
 
     # On a machine that does much else at the time, the first may come late; not all three.
     seconds: list[float] = []
-    for _ in range(3):
+    for _ in range(3 if most_seconds else 1):
         del sink.requests[:], mail.mails[:]
         target.status = 503
         person.call("POST", f"monitors/{shop}/check")

@@ -18,14 +18,14 @@ from app.config import SettingError
 from app.paths import MIGRATIONS
 from tests.factories import make_person
 from tests.support.loopback import IPV6
-from tests.support.service import Installed, eventually, parts
+from tests.support.service import Installed, Service, eventually, parts
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
-def service(tmp_path):
-    running = Installed(tmp_path / "instance", CANARIES="")
+def service(tmp_path, request):
+    running = getattr(request, "param", Installed)(tmp_path / "instance", CANARIES="")
     running.start()
     yield running
     running.stop()
@@ -89,6 +89,7 @@ def test_serve_prints_its_address_restarts_children_and_stops_them(service):
     assert sum(link_secret in line for line in service.lines) == 1, "printed once, never logged"
 
 
+@pytest.mark.parametrize("service", [Service], indirect=True)
 def test_children_end_with_the_supervisor(service):
     base = service.await_line(r"Wakeful runs at (http://127\.0\.0\.1:\d+) ")[1]
     eventually(ready(base), "the checker shows life")

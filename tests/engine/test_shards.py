@@ -1,7 +1,5 @@
 """Checkers of a place share its shards, on both databases, with clocks that the test sets."""
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -12,8 +10,15 @@ from app.db import db, journal, shards, writing
 from app.db.connections import IDLE_MS, LIMITED
 from app.db.shards import LEASE
 from app.db.tables import SignOfLifeRow
-from app.engine.own_shards import ALONE_SECONDS, LOOK_SECONDS, OwnShards, fair_share, is_gone
-from app.paths import MIGRATIONS
+from app.engine.own_shards import (
+    ALONE_SECONDS,
+    LOOK_SECONDS,
+    OwnShards,
+    fair_share,
+    is_gone,
+    make_name,
+)
+from tests.support.command import resting_after
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
 PLACE = 1
@@ -122,15 +127,7 @@ def test_the_shards_of_a_stopped_checker_are_taken_at_once(house):
 
 @pytest.mark.both_databases
 def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once(house):
-    make = "from app.engine.own_shards import make_name; print(make_name(), flush=True); input()"
-    running = subprocess.Popen(
-        [sys.executable, "-c", make],
-        cwd=MIGRATIONS.parents[2],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    name = running.stdout.readline().strip()
+    running, name = resting_after(make_name)
     assert len(name) <= 96, "the column's length"
     killed = house.checkers["killed"] = OwnShards(name, "default")
     house.look("killed")
@@ -140,7 +137,7 @@ def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once
     assert house.checkers["a"].tokens == {}, "it lives"
     house.die("killed")
     running.kill()
-    running.communicate()
+    running.join(60)
     house.look("a")
     assert len(house.checkers["a"].tokens) == shards.count()
     assert house.checkers["a"].tokens[0] == killed.tokens[0] + 1

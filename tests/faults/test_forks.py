@@ -5,14 +5,12 @@ holds locks, with one of PostgreSQL it would read answers to another process.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 import sqlalchemy as sa
 
 from app.db import writing
-from tests.support.command import HOME, environ_of
+from tests.support.command import environ_of, python
 
 pytestmark = pytest.mark.both_databases
 
@@ -42,10 +40,8 @@ os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
 
 def supervise(settings):
-    done = subprocess.run(
-        [sys.executable, "-c", SUPERVISE],
-        env=environ_of(settings), cwd=HOME, capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+    done = python(SUPERVISE, [], environ_of(settings))
+    assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 

@@ -10,6 +10,7 @@ readers of text, some of which are no patterns.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import re
 from collections import defaultdict
@@ -48,9 +49,16 @@ LINEAR_ANYWAY = {
 # Used under another name: at the start of a line, by `whois._values`.
 MATCHED = ("_ENDS", "_NAMED")
 ALPHABET = frozenset(map(chr, range(256))) | set("\u0660\ud800∙…●")
+BITS = {sign: 1 << number for number, sign in enumerate(sorted(ALPHABET))}
+EVERY = sum(BITS.values())
 CATEGORIES = {op.CATEGORY_DIGIT: r"\d", op.CATEGORY_SPACE: r"\s", op.CATEGORY_WORD: r"\w",
               op.CATEGORY_NOT_DIGIT: r"\D", op.CATEGORY_NOT_SPACE: r"\S",
               op.CATEGORY_NOT_WORD: r"\W"}  # fmt: skip
+
+
+@functools.cache
+def signs_of(category: Any, flags: int) -> frozenset[str]:
+    return frozenset(filter(re.compile(CATEGORIES[category], flags).match, ALPHABET))
 
 
 def signs(kind: Any, value: Any, flags: int) -> frozenset[str]:
@@ -60,13 +68,13 @@ def signs(kind: Any, value: Any, flags: int) -> frozenset[str]:
     if kind is op.NOT_LITERAL:
         return ALPHABET - signs(op.LITERAL, value, flags)
     if kind is op.CATEGORY:
-        return frozenset(filter(re.compile(CATEGORIES[value], flags & re.ASCII).match, ALPHABET))
+        return signs_of(value, flags & re.ASCII)
     if kind is op.IN:
         negated = value[0][0] is op.NEGATE
         read = frozenset().union(*(signs(*item, flags) for item in value[negated:]))
         return ALPHABET - read if negated else read
     low, high = value if kind is op.RANGE else (value, value)
-    read = frozenset(sign for sign in ALPHABET if low <= ord(sign) <= high)
+    read = ALPHABET & set(map(chr, range(low, high + 1)))
     other = frozenset(sign.swapcase() for sign in read) if flags & re.IGNORECASE else read
     return (read | other) & ALPHABET
 
@@ -77,7 +85,7 @@ class Automaton:
     def __init__(self, pattern: re.Pattern[Any], methods: set[str]) -> None:
         text = pattern.pattern
         self.flags = pattern.flags
-        self.reads: list[frozenset[str]] = []
+        self.reads: list[int] = []  # sets of characters, as BITS
         self.follow: dict[int, set[int]] = defaultdict(set)
         self.possessive: set[int] = set()
         self.conditional: set[int] = set()  # an assertion stands behind them
@@ -87,14 +95,14 @@ class Automaton:
         # Behind these nothing can fail, so no other way is tried.
         ends = set() if "fullmatch" in methods else last - self.conditional
         self.ends = ends | {
-            loop for loop in last if loop in self.follow[loop] and self.reads[loop] == ALPHABET
+            loop for loop in last if loop in self.follow[loop] and self.reads[loop] == EVERY
         }
         if methods - {"match", "fullmatch"} and tree[0] != (op.AT, op.AT_BEGINNING):
             start = self.element(ALPHABET)
             self.follow[start] |= {start, *first}
 
     def element(self, read: frozenset[str]) -> int:
-        self.reads.append(read)
+        self.reads.append(sum(BITS[sign] for sign in read))
         return len(self.reads) - 1
 
     def join(self, element: int, after: set[int]) -> None:
@@ -136,11 +144,11 @@ class Automaton:
         element = {self.element(signs(kind, value, self.flags))}
         return element, element, False
 
-    def steps(self, element: int) -> Iterator[tuple[int, frozenset[str]]]:
+    def steps(self, element: int) -> Iterator[tuple[int, int]]:
         """Which may follow, and for which signs: a possessive loop is not left for its own."""
         for after in self.follow[element]:
             kept = self.possessive & {element} - {after}
-            yield after, self.reads[after] - self.reads[element] if kept else self.reads[after]
+            yield after, self.reads[after] & ~self.reads[element] if kept else self.reads[after]
 
     def reached(self, element: int) -> set[int]:
         reached, waiting = set[int](), [element]

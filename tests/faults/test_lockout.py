@@ -34,7 +34,7 @@ from tests.web.visitor import Visitor
 
 EMAIL = "ada@wakeful.test"
 NEW = PASSWORD + "!"
-TRIES = 1000
+TRIES = 100
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,11 +16,11 @@ from app.commands.doctor import examine
 from app.config import Settings
 from app.db import db
 from app.pages.copies import FOLDER as COPIES
+from tests.support.command import environ_of, python
 from tests.support.older import OLDEST, make_oldest
 from tests.support.service import Service, eventually
 
 RUNS = r"Wakeful runs at (http://127\.0\.0\.1:\d+) "
-PROGRAM = Path(sys.executable).with_name("wakeful")
 
 
 def open_to_others(folder):
@@ -105,9 +103,9 @@ def test_a_command_makes_a_database_for_its_owner_alone(tmp_path):
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o755)  # a folder that was there before is left as it is
-    script = 'umask 000; exec "$0" db upgrade'
-    environ = {"WAKEFUL_INSTANCE": str(folder), "PATH": "/usr/bin:/bin"}
-    subprocess.run(["/bin/sh", "-c", script, PROGRAM], env=environ, check=True, timeout=60)
+    script = "import os; os.umask(0); from tests.support.command import be; be('db', 'upgrade')"
+    done = python(script, [], environ_of(INSTANCE=str(folder)))
+    assert done.returncode == 0, done.stderr
     folder.chmod(0o700)
     assert (folder / "wakeful.db").exists()
     assert open_to_others(folder) == []

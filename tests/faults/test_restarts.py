@@ -8,8 +8,6 @@ import os
 import queue
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -26,43 +24,28 @@ from app.db import assignments, liveness, shards
 from app.engine import recorder
 from app.engine.checker import Checker
 from app.engine.own_shards import OwnShards, has_ended, make_token
-from app.paths import MIGRATIONS
 from app.records import Result, Verdict
 from tests.factories import make_monitor
+from tests.support.command import environ_of, python, resting_after
 from tests.support.service import Service, eventually
 
-HOME = MIGRATIONS.parents[2]
-MAKE_TOKEN = (
-    "from app.engine.own_shards import make_token; print(make_token(), flush=True); input()"
-)
+DEMO = "import os, runpy, sys; os.chdir(sys.argv[1]); runpy.run_module('app.demo', {}, '__main__')"
 
 
 def now():
     return datetime.now(UTC)
 
 
-def process():
-    """A process that could be a checker, and its token."""
-    running = subprocess.Popen(
-        [sys.executable, "-c", MAKE_TOKEN],
-        cwd=HOME,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return running, running.stdout.readline().strip()
-
-
 def kill(running):
     running.kill()
-    running.communicate()
+    running.join(60)
 
 
 # --- Leases
 
 
 def test_only_a_process_of_this_machine_can_count_as_ended():
-    running, token = process()
+    running, token = resting_after(make_token)
     place, number, start, rest = token.split(".")
     try:
         assert len(token) <= 32, "the column's length"
@@ -82,7 +65,7 @@ def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, s
     with core.app_context():
         ids = {make_monitor(core, timeout=60).id for _ in range(3)}
         checker = Checker(core, settings)
-        running, token = process()
+        running, token = resting_after(make_token)
         killed = OwnShards(
             f"{liveness.process_name(liveness.CHECKER, running.pid)}:{token}", "default"
         )
@@ -137,18 +120,9 @@ def test_the_demo_refuses_a_taken_port_at_once_and_touches_nothing(tmp_path):
     kept = tmp_path / "instance" / "demo" / "wakeful.db"
     kept.parent.mkdir(parents=True)
     kept.write_text("of a demonstration that runs")
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")}
     with socket.create_server(("127.0.0.1", 0)) as taken:
         bind = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = subprocess.run(
-            [sys.executable, "-m", "app.demo"],
-            cwd=tmp_path,
-            env=environ | {"WAKEFUL_BIND": bind, "PYTHONPATH": str(HOME)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = python(DEMO, [str(tmp_path)], environ_of(BIND=bind))
     assert done.returncode == 2
     assert f"Wakeful cannot listen on {bind}" in done.stderr
     assert "Traceback" not in done.stderr

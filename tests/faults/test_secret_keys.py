@@ -221,7 +221,7 @@ def test_it_is_not_done_while_a_process_writes_with_the_old_key(
     batches = rotation._batches
 
     def written_meanwhile(*arguments: Any) -> Iterator[Any]:
-        with having(settings, SECRET_KEY):
+        with stored.app_context():
             store_setting("busy", "again", now())
         yield from batches(*arguments)
 

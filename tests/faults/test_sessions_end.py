@@ -58,7 +58,7 @@ def test_a_copy_of_the_cookie_ends_with_the_logout_however_long_it_is_used(app, 
     assert not logged_in(thief)
     assert not logged_in(browser)
     assert logged_in(elsewhere), "another browser of the same person"
-    for _day in range(40):
+    for _time in range(4):
         clock.now += timedelta(hours=11)
         assert not logged_in(thief)
 
@@ -76,8 +76,8 @@ def test_it_ends_after_12_hours_without_use_for_every_copy(app, clock, browser):
 
 def test_it_ends_after_30_days_in_constant_use(app, clock, browser):
     began = clock.now
-    while clock.now + MAX_IDLE / 2 < began + MAX_AGE:
-        clock.now += MAX_IDLE / 2
+    while clock.now + MAX_IDLE < began + MAX_AGE:
+        clock.now += MAX_IDLE - MOMENT
         assert logged_in(browser)
     clock.now = began + MAX_AGE - MOMENT
     assert logged_in(browser)

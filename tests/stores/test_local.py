@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -188,7 +189,7 @@ def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: Loc
     as the dashboard asks for them.
     """
 
-    for _ in range(101):
+    for _ in range(31):
         monitor = make_monitor(core, alerts=[["email", "a@example.com"]])
         make_incident(core, monitor)
         with writing() as session:
@@ -206,8 +207,8 @@ def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: Loc
         assert all(monitor.last_checked_at for monitor in monitors)
         return len(for_monitors), len(for_incidents)
 
-    few = asked(10)
-    assert asked(100) == few
+    few = asked(5)
+    assert asked(30) == few
     assert few[0] <= 12
 
 
@@ -384,24 +385,22 @@ def test_a_page_past_the_end_is_empty(store: LocalStore) -> None:
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("few", [0, 2, 1000])
-@pytest.mark.parametrize(
-    ("sort", "order"),
-    [("desc", [1, 4, 9, 3, 6, 8, 0, 2, 5, 7]), ("asc", [0, 2, 5, 7, 6, 8, 3, 1, 4, 9])],
-)
 def test_a_list_by_state_is_the_same_with_few_and_with_many_in_a_state(
-    core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch, few: int, sort: str, order: Any
+    core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.stores.local.states.FEW_IN_STATE", few)
     verdicts = ["up", "down", "up", "degraded", "down", "up", "nonsense", "up", "unknown", "down"]
-    for place, verdict in enumerate(verdicts):
-        make_monitor(core, name=str(place), state={"verdict": verdict})
-    pages = [
-        store.monitors.list(MonitorQuery(sort_by="state", sort=sort, per_page=4, page=page))
-        for page in (1, 2, 3)
-    ]
-    assert [int(record.name) for page in pages for record in page.items] == order
-    assert [page.total for page in pages] == [10, 10, 10]
+    for number, verdict in enumerate(verdicts):
+        make_monitor(core, name=str(number), state={"verdict": verdict})
+    orders = {"desc": [1, 4, 9, 3, 6, 8, 0, 2, 5, 7], "asc": [0, 2, 5, 7, 6, 8, 3, 1, 4, 9]}
+    for few, (sort, order) in product((0, 2, 1000), orders.items()):
+        monkeypatch.setattr("app.stores.local.states.FEW_IN_STATE", few)
+        pages = [
+            store.monitors.list(MonitorQuery(sort_by="state", sort=sort, per_page=4, page=page))
+            for page in (1, 2, 3)
+        ]
+        names = [int(record.name) for page in pages for record in page.items]
+        assert names == order, (few, sort)
+        assert [page.total for page in pages] == [10, 10, 10]
 
 
 def test_a_list_of_one_state_is_not_counted_again(core: Flask, store: LocalStore) -> None:

@@ -56,7 +56,7 @@ def column(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 @st.composite
 def hours(draw: st.DrawFn) -> list[tuple[Any, ...]]:
-    count = draw(st.integers(1, 20))
+    count = draw(st.integers(1, 10))
     times = draw(st.sets(st.integers(0, HOUR_MS - 1), min_size=count, max_size=count))
     same = {name: draw(column(of_sizes(1, 9, 20, 31))) for name in COLUMNS}
     varies = draw(st.sets(st.sampled_from(COLUMNS[3:-1])))
@@ -103,7 +103,7 @@ def fill(core: Flask, here: datetime, seed: int) -> tuple[int, int]:
     dice = random.Random(seed)
     born = here - timedelta(hours=HOURS + 2)
     first, second = (
-        make_monitor(core, created_at=born, interval=600, confirmations=1) for _ in range(2)
+        make_monitor(core, created_at=born, interval=1200, confirmations=1) for _ in range(2)
     )
     ids = first.id, second.id
     with writing() as session:
@@ -135,7 +135,7 @@ def fill(core: Flask, here: datetime, seed: int) -> tuple[int, int]:
                     "location_id": place,
                     "verdict": VERDICTS[verdict],
                     "maintenance": dice.random() < 0.05,
-                    "covers_s": dice.choice([None, 0, 1260, 1260]),
+                    "covers_s": dice.choice([None, 0, 2520, 2520]),
                     "status_code": 500 + bad if bad else 200,
                     "response_time": dice.choice([None, dice.randint(0, 70_000)]),
                     **dict(zip(("dns", "connect", "tls", "ttfb", "download"), spent, strict=True)),
@@ -144,7 +144,7 @@ def fill(core: Flask, here: datetime, seed: int) -> tuple[int, int]:
                     "cause": f"Cause {bad}" if bad else None,
                 }
             )
-            at += 600_000 + dice.randint(-400, 400)
+            at += 1_200_000 + dice.randint(-400, 400)
     with writing() as session:
         session.execute(insert(ResultRow), rows)
     make_incident(

@@ -6,18 +6,20 @@ python     ``python -c SCRIPT WORDS``, until it ends
 environ_of   the environment of this process, with these settings of Wakeful and no others
 Running    ``wakeful WORDS``, with what tests use of subprocess.Popen
 start      any function, for as long as the test wants
+resting_after  a function, whose process then waits to be killed
 
 Its parent is the server that forks, not the test; Ctrl-C and other signals, exit codes, /proc and
 the ends of its children are those of any process. What depends on how a process starts runs really
 started ones: the installed program in tests/test_packaging.py and tests/engine/test_serve.py
 (``tests.support.service.Installed``), gunicorn in test_newer_schema.py (``wsgi`` asks what is
-imported), the open files in test_forks.py, the imports of commands in test_cli.py, test_checker.py
-and test_start_of_a_checker.py, a clock that is set before them in ``tests.support.stepped``.
+imported), the imports of commands in test_cli.py, test_checker.py and test_start_of_a_checker.py, a
+clock that is set before them in ``tests.support.stepped``.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -158,6 +160,17 @@ def start(
     process = _processes.Process(target=_call, args=(environ, function, arguments), daemon=True)
     process.start()
     return process
+
+
+def resting_after(function: Callable[[], Any]) -> tuple[BaseProcess, Any]:
+    """A process that has called the function and goes on until it is killed; what it returned."""
+    receiver, sender = _processes.Pipe(duplex=False)
+    return start(_rest_after, sender, function), receiver.recv()
+
+
+def _rest_after(sender: Connection, function: Callable[[], Any]) -> None:
+    sender.send(function())
+    signal.pause()
 
 
 def be(*words: str) -> None:
