@@ -41,6 +41,12 @@ def in_python(reference: Reference, root: str) -> str:
     return printed.getvalue().partition(" ")[2]
 
 
+def by_both(reference: Reference, root: str) -> str:
+    """In the shell where it has something to quote."""
+    quoted = reference.example is not None or "?" in reference.target
+    return (in_shell if quoted else in_python)(reference, root)
+
+
 def in_order() -> Iterator[Reference]:
     def order(reference: Reference) -> tuple[bool, int, bool]:
         name, method = reference.name, reference.method
@@ -98,7 +104,7 @@ class Records:
     "run",
     [
         pytest.param(
-            in_shell, marks=pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
+            by_both, marks=pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
         ),
         in_python,
     ],

@@ -62,7 +62,7 @@ def engine(core):
 
 @pytest.mark.both_databases
 def test_nothing_opens_while_the_parent_is_down_and_one_incident_lists_the_others(engine):
-    engine.start(children=20)
+    engine.start(children=5)
     for id in engine.children:
         engine.check(id, "down", 0)
         assert engine.was_asked(engine.router), "the parent is checked at once"

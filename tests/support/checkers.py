@@ -79,7 +79,7 @@ def until(core, look, seconds=60):
         with core.app_context():
             if result := look():
                 return result
-        pause.wait(0.02)
+        pause.wait(0.05)
     raise AssertionError(f"not within {seconds} s: {look}")
 
 
