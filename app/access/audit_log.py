@@ -129,16 +129,16 @@ _NEWEST_FIRST = (AuditRow.at.desc(), AuditRow.id.desc())
 
 def _matching(query: AuditQuery) -> Select[Any]:
     statement = select(AuditRow)
-    for column, wanted in (
+    for column, value in (
         (AuditRow.actor_kind, query.actor_kind),
         (AuditRow.actor_id, query.actor_id),
         (AuditRow.action, query.action),
         (AuditRow.object_kind, query.object_kind),
         (AuditRow.object_id, query.object_id),
     ):
-        if wanted is not None:
-            fits = not isinstance(wanted, int) or 0 <= wanted <= MAX_ID
-            statement = statement.where(column == (wanted if fits else -1))
+        if value is not None:
+            fits = not isinstance(value, int) or 0 <= value <= MAX_ID
+            statement = statement.where(column == (value if fits else -1))
     if query.start is not None:
         statement = statement.where(AuditRow.at >= query.start)
     if query.end is not None:

@@ -36,7 +36,7 @@ def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
 
 
 def send_test_to(
-    chosen: Sequence[Target], now: datetime, *, monitor_id: int | None = None
+    values: Sequence[Target], now: datetime, *, monitor_id: int | None = None
 ) -> tuple[int, ...]:
     """Put ``test`` into the outbox for these channel values, which need not be stored anywhere.
     Returns the delivery ids, in the order of the values. ``monitor_id``: the monitor that the
@@ -46,7 +46,7 @@ def send_test_to(
         monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
         if monitor_id is not None and monitor is None:
             raise Invalid({"monitor_id": [no_such("monitor", monitor_id)]})
-        sources = dict.fromkeys(chosen, (Source(),))
+        sources = dict.fromkeys(values, (Source(),))
         rows = enqueue_for(session, Alert(Event.TEST, monitor), sources, now)
         return tuple(row.id for row in rows)
 

@@ -185,8 +185,8 @@ def _are_many_due(
 ) -> bool:
     """Whether ``limit`` or more messages wait to be sent."""
     query = select(DeliveryRow.id).where(*_WAITS, DeliveryRow.next_attempt_at <= now, condition)
-    counted = select(func.count()).select_from(query.limit(limit).subquery())
-    return session.execute(counted).scalar_one() >= limit
+    count_query = select(func.count()).select_from(query.limit(limit).subquery())
+    return session.execute(count_query).scalar_one() >= limit
 
 
 def write_batch(session: AnySession, update_id: int, now: datetime) -> int:

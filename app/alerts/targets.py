@@ -100,8 +100,8 @@ def targets_among(monitor: Any, contacts: Contacts) -> Targets:
 def targets_of_defaults(session: AnySession) -> Targets:
     """The channel values of the default contacts. Logs the contacts that cannot be read."""
     targets: dict[Target, list[Source]] = defaultdict(list)
-    chosen = select(ContactRow).where(ContactRow.default).order_by(ContactRow.id)
-    for contact in session.scalars(chosen):
+    query = select(ContactRow).where(ContactRow.default).order_by(ContactRow.id)
+    for contact in session.scalars(query):
         log_unreadable(contact)
         for target in channels_of(contact):
             targets[target].append(_source(contact))

@@ -275,9 +275,9 @@ class Worker:
                 digests.put_on_hold(session, now)
             self._has_more, claimed = False, []
             for lanes, names in due:
-                chosen = lanes.choose(names, answered_lanes)
-                claimed += self._claim(lanes, chosen[: lanes.max_claims], now)
-                self._has_more = self._has_more or len(chosen) > lanes.max_claims
+                lane_names = lanes.choose(names, answered_lanes)
+                claimed += self._claim(lanes, lane_names[: lanes.max_claims], now)
+                self._has_more = self._has_more or len(lane_names) > lanes.max_claims
             jobs = self._jobs.make(claimed, tools, now)
         # After the commit, because a turn that fails is repeated with the same outcomes.
         self._drop_stored(attempts)

@@ -57,17 +57,17 @@ _WATCHED = (
 
 def parents(session: AnySession, ids: Collection[int]) -> dict[int, list[int]]:
     """The direct parents of each of these monitors, in the order in which people chose them."""
-    chosen: dict[int, list[int]] = {}
+    parent_ids: dict[int, list[int]] = {}
     for id, parent in _edges(session, _IN_ORDER, ids):
-        chosen.setdefault(id, []).append(parent)
-    return chosen
+        parent_ids.setdefault(id, []).append(parent)
+    return parent_ids
 
 
 def parents_of(monitor_id: Any) -> ScalarSelect[Any]:
     """The SQL of the direct parents of a monitor, as a text that ``parents_in`` reads."""
     entry = cast(_EDGES.c.position, String) + ":" + cast(_EDGES.c.parent_id, String)
-    chosen = select(func.aggregate_strings(entry, ","))
-    return chosen.where(_EDGES.c.monitor_id == monitor_id).scalar_subquery()
+    entries = select(func.aggregate_strings(entry, ","))
+    return entries.where(_EDGES.c.monitor_id == monitor_id).scalar_subquery()
 
 
 def parents_in(text: str | None) -> list[int]:

@@ -88,13 +88,13 @@ def unpack(packed: bytes, hour: int, names: Sequence[str]) -> list[Sequence[Any]
     data = zlib.decompressobj(-15, zdict=_USUAL).decompress(packed)
     line, _newline, body = data.partition(b"\n")
     count, texts, first, *specs = json.loads(line)
-    wanted = {*names, *(PHASES if "response_time" in names else ())}
+    needed_columns = {*names, *(PHASES if "response_time" in names else ())}
     columns: dict[str, Sequence[Any]] = {}
     index = 0
     for name, spec in zip(_PACKED, specs, strict=True):
         length = count - (name == "at")
         width = spec[1] if isinstance(spec, list) else 0
-        if name in wanted:
+        if name in needed_columns:
             columns[name] = _unpack_column(spec, body[index : index + width * length], length)
         index += width * length
     if index != len(body):

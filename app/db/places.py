@@ -135,7 +135,7 @@ def _signs(place: Any, rows: Sequence[Any], now: datetime) -> PlaceSigns:
     if place.carrier == Carrier.QUEUE:
         of_checks = [row for row in rows if not row.name.startswith(f"{liveness.CHECKER}:")]
     alive = [row for row in rows if row.ended_at is None and now - row.at <= ALIVE]
-    counted = [row.checks_per_minute for row in alive if row.checks_per_minute is not None]
+    rates = [row.checks_per_minute for row in alive if row.checks_per_minute is not None]
     offsets = [row.clock_offset_ms for row in alive if row.clock_offset_ms is not None]
     return PlaceSigns(
         seen_at=_newest(now, place.seen_at, *(row.at for row in of_checks)),
@@ -143,7 +143,7 @@ def _signs(place: Any, rows: Sequence[Any], now: datetime) -> PlaceSigns:
         result_at=_newest(now, place.result_at, *(row.last_check_at for row in rows)),
         version=of_checks[0].version if of_checks else None,
         clock_offset_ms=offsets[0] if offsets else None,
-        checks_per_minute=sum(counted) if counted else None,
+        checks_per_minute=sum(rates) if rates else None,
         silent_at=place.silent_at,
         silent_since=place.silent_since,
     )
@@ -155,7 +155,7 @@ def _newest(now: datetime, *moments: datetime | None) -> datetime | None:
 
 def work_of(ids: Collection[int]) -> Mapping[int, Work]:
     """The work of each of these places; places without a watched monitor are left out."""
-    counted = db.session.execute(
+    rows = db.session.execute(
         select(
             AssignmentRow.location_id,
             func.min(MonitorRow.interval),
@@ -168,7 +168,7 @@ def work_of(ids: Collection[int]) -> Mapping[int, Work]:
     )
     return {
         id: Work(timedelta(seconds=interval), since, monitors)
-        for id, interval, since, monitors in counted
+        for id, interval, since, monitors in rows
     }
 
 
@@ -208,7 +208,7 @@ def idle_places(now: datetime) -> list[IdlePlace]:
 
 def only_unknown(ids: Collection[int]) -> dict[int, int]:
     """The places among these whose newest checks are all unknown, with the number of monitors."""
-    counted = db.session.execute(
+    rows = db.session.execute(
         select(AssignmentRow.location_id, func.count())
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         .where(
@@ -219,7 +219,7 @@ def only_unknown(ids: Collection[int]) -> dict[int, int]:
         .group_by(AssignmentRow.location_id)
         .having(func.min(AssignmentRow.verdict) == Verdict.UNKNOWN)
     )
-    return {row[0]: row[1] for row in counted}
+    return {row[0]: row[1] for row in rows}
 
 
 def commonest_cause(place: int) -> str | None:

@@ -58,13 +58,13 @@ def rotate() -> list[TableCount]:
 def count(*, reencrypt: bool = False) -> Iterator[TableCount]:
     """Count the encrypted values of each table; ``reencrypt``: encrypt the old ones again."""
     for table, columns in unreadable.encrypted():
-        counted = TableCount(table.name)
+        table_count = TableCount(table.name)
         for column in columns:
             for batch in _batches(table, column):
-                old_ones = _count_batch(batch, counted)
+                old_ones = _count_batch(batch, table_count)
                 if reencrypt and old_ones:
-                    counted.reencrypted += _replace(table, column, old_ones)
-        yield counted
+                    table_count.reencrypted += _replace(table, column, old_ones)
+        yield table_count
 
 
 def old_values() -> Iterator[unreadable.UnreadableValue]:
@@ -101,18 +101,18 @@ def _batches(table: Table, column: Column[Any]) -> Iterator[list[Value]]:
         last_id = batch[-1][0]
 
 
-def _count_batch(batch: list[Value], counted: TableCount) -> list[Value]:
-    """Add the values to ``counted``; returns those that only an old key decrypts."""
+def _count_batch(batch: list[Value], table_count: TableCount) -> list[Value]:
+    """Add the values to ``table_count``; returns those that only an old key decrypts."""
     old_values = []
     for id, text in batch:
         if not isinstance(text, str):
-            counted.undecryptable += 1
+            table_count.undecryptable += 1
         elif cipher_of_database().is_current(text.encode()):
-            counted.current += 1
+            table_count.current += 1
         elif _reencrypted(text) is None:
-            counted.undecryptable += 1
+            table_count.undecryptable += 1
         else:
-            counted.old += 1
+            table_count.old += 1
             old_values.append((id, text))
     return old_values
 

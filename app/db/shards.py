@@ -85,28 +85,28 @@ def read(place: int) -> list[Shard]:
 
 
 def take(
-    session: DbSession, place: int, wanted: Sequence[Shard], owner: str, until: datetime
+    session: DbSession, place: int, free: Sequence[Shard], owner: str, until: datetime
 ) -> dict[int, int]:
     """Take these shards, except those that another checker has taken since they were read. Returns
     the new tokens, by shard number.
 
     On PostgreSQL a shard is skipped while a result of its last owner is being recorded.
     """
-    tokens = {shard.number: shard.token for shard in wanted}
+    tokens = {shard.number: shard.token for shard in free}
     rows = session.execute(
         select(ShardRow.number, ShardRow.token)
         .where(ShardRow.location_id == place, ShardRow.number.in_(tokens))
         .order_by(ShardRow.number)
         .with_for_update(skip_locked=True)
     ).all()
-    taken = {row.number: row.token + 1 for row in rows if row.token == tokens[row.number]}
-    if taken:
+    new_tokens = {row.number: row.token + 1 for row in rows if row.token == tokens[row.number]}
+    if new_tokens:
         session.execute(
             updating(ShardRow)
-            .where(ShardRow.location_id == place, ShardRow.number.in_(taken))
+            .where(ShardRow.location_id == place, ShardRow.number.in_(new_tokens))
             .values(owner=owner, until=until, token=ShardRow.token + 1)
         )
-    return taken
+    return new_tokens
 
 
 def renew(session: DbSession, place: int, owner: str, until: datetime) -> dict[int, int]:

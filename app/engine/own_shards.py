@@ -125,11 +125,11 @@ class OwnShards:
                 for shard in stored
                 if shard.number not in numbers | beyond and self._is_free(shard, now)
             ][: part - len(numbers)]
-            taken = shards.take(session, place, free, self.name, now + LEASE) if free else {}
+            new_tokens = shards.take(session, place, free, self.name, now + LEASE) if free else {}
         lost = frozenset(self.tokens) - numbers
-        self.tokens = {number: earlier_tokens[number] for number in numbers} | taken
+        self.tokens = {number: earlier_tokens[number] for number in numbers} | new_tokens
         self._renewed, self._alone = clock, len(alive) == 1
-        return ShardChanges(dict(self.tokens) if lapsed else taken, lost)
+        return ShardChanges(dict(self.tokens) if lapsed else new_tokens, lost)
 
     def release_all(self, now: datetime, last_check_at: datetime | None) -> None:
         """Release all shards, and store that this checker has ended."""

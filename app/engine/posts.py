@@ -71,11 +71,11 @@ def _isolated(
 
 def _pages_with_incidents() -> Sequence[int]:
     """The pages with automatic posts that have an open incident."""
-    shown = StatusPageMonitorRow
+    member = StatusPageMonitorRow
     trouble = (
         exists()
-        .where(shown.status_page_id == StatusPageRow.id)
-        .where(_concerns(shown.monitor_id), IncidentRow.ended_at.is_(None))
+        .where(member.status_page_id == StatusPageRow.id)
+        .where(_concerns(member.monitor_id), IncidentRow.ended_at.is_(None))
     )
     query = select(StatusPageRow.id).where(StatusPageRow.auto_post_after.is_not(None), trouble)
     return db.session.scalars(query).all()

@@ -50,10 +50,10 @@ def last_month(now: datetime) -> tuple[datetime, datetime]:
 
 
 def _due(month: str) -> list[int]:
-    sent = exists().where(
+    is_sent = exists().where(
         ReportMailSentRow.report_mail_id == ReportMailRow.id, ReportMailSentRow.month == month
     )
-    return list(db.session.scalars(select(ReportMailRow.id).where(~sent)))
+    return list(db.session.scalars(select(ReportMailRow.id).where(~is_sent)))
 
 
 def _isolated(id: int, start: datetime, end: datetime, now: datetime) -> bool:

@@ -180,11 +180,11 @@ def _only_from(
     """The monitors that are checked only from ``dead_places`` and not shown as unknown yet, with
     their places.
     """
-    shown = select(_STATES.c.monitor_id).join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
+    query = select(_STATES.c.monitor_id).join(_MONITORS, _MONITORS.c.id == _STATES.c.monitor_id)
     if among is not None:
-        shown = shown.where(_STATES.c.monitor_id.in_(among))
+        query = query.where(_STATES.c.monitor_id.in_(among))
     return _places_of_each(
-        shown.where(*_SHOWN, _STATES.c.monitor_id.not_in(_checked_elsewhere(dead_places)))
+        query.where(*_SHOWN, _STATES.c.monitor_id.not_in(_checked_elsewhere(dead_places)))
     )
 
 

@@ -299,11 +299,11 @@ def _shown(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> 
         answer.work.remaining -= len(value_text) // _COMPARED_CHARACTERS
         pieces.append(mask(value_text) if value_text and assertion.looks_secret() else value_text)
         length += len(value_text)
-    shown = ", ".join(pieces)
+    found_text = ", ".join(pieces)
     # Cut to twice the limit, mask, and cut to the limit: a secret that the first cut has halved is
     # not recognized, but the second cut removes it.
-    shown = _SECRET_MEMBER.sub(rf"\1{MASK}", answer.hide(shown[: 2 * MAX_FOUND]))
-    return text.shortened(text.printable(shown), MAX_FOUND)
+    found_text = _SECRET_MEMBER.sub(rf"\1{MASK}", answer.hide(found_text[: 2 * MAX_FOUND]))
+    return text.shortened(text.printable(found_text), MAX_FOUND)
 
 
 _MISSING = N_("%(what)s is missing")

@@ -114,18 +114,18 @@ def report_subject(names: list[str], tag: str | None, *, chosen: bool) -> str:
     """
     if len(names) == 1 and not tag:
         return names[0]
-    count, shown = len(names), f"{len(names):,}"
+    count, number = len(names), f"{len(names):,}"
     if tag:
         return _n(
             "%(num)s monitor tagged %(tag)s",
             "%(num)s monitors tagged %(tag)s",
             count,
-            num=shown,
+            num=number,
             tag=tag,
         )
     if chosen or not names:
-        return _n("%(num)s monitor", "%(num)s monitors", count, num=shown)
-    return _n("all %(num)s monitor", "all %(num)s monitors", count, num=shown)
+        return _n("%(num)s monitor", "%(num)s monitors", count, num=number)
+    return _n("all %(num)s monitor", "all %(num)s monitors", count, num=number)
 
 
 def report_title(subject: str, month: str) -> str:

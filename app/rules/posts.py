@@ -76,8 +76,8 @@ def offered(stored: Iterable[PostTemplate]) -> list[PostTemplate]:
     one of the same name.
     """
     by_name = sorted(stored, key=lambda template: natural_key(template.name))
-    taken = {folded(template.name) for template in by_name}
-    return [*(template for template in built_in() if folded(template.name) not in taken), *by_name]
+    names = {folded(template.name) for template in by_name}
+    return [*(template for template in built_in() if folded(template.name) not in names), *by_name]
 
 
 def folded(name: str) -> str:

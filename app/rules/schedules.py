@@ -33,15 +33,15 @@ _SOME_TIME = datetime(2024, 1, 1, tzinfo=UTC)
 def check_line(line: str) -> str:
     """The line without white space around it. Raises ValueError with a sentence."""
     line = " ".join(line.split())
-    shown = line[:MAX_LINE]
+    beginning = line[:MAX_LINE]
     if not line or len(line) > MAX_LINE:
-        raise ValueError(_(BAD_LINE, line=shown))
+        raise ValueError(_(BAD_LINE, line=beginning))
     try:
         due = _due(line, "UTC", _SOME_TIME)
     except (CronSimError, ValueError, OverflowError):
-        raise ValueError(_(BAD_LINE, line=shown)) from None
+        raise ValueError(_(BAD_LINE, line=beginning)) from None
     if due is None:
-        raise ValueError(_(NEVER, line=shown))
+        raise ValueError(_(NEVER, line=beginning))
     return line
 
 

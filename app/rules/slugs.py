@@ -75,10 +75,10 @@ def of_heartbeat(name: str) -> str | None:
     return None if slug == NAMELESS and NAMELESS not in lowered else slug
 
 
-def numbered(slug: str, taken: Callable[[str], bool]) -> str:
+def numbered(slug: str, is_taken: Callable[[str], bool]) -> str:
     """``slug`` if it is free, otherwise with the first number from 2 that is free."""
     candidate, number = slug, 1
-    while taken(candidate):
+    while is_taken(candidate):
         number += 1
         end = f"-{number}"
         candidate = _cut(slug, MAX_SLUG - len(end)) + end

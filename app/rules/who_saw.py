@@ -57,11 +57,11 @@ def who_saw(evidence: Mapping[str, Any] | None, *, is_open: bool = True) -> str 
         return title_of(down[0])
     good = [place for place in voters if place not in down]
     silent = [place for place in places if place not in voters]
-    counted = _n(
+    number = _n(
         "%(down)s of %(num)s place", "%(down)s of %(num)s places", len(places), down=len(down)
     )
     named = len(down) <= min(MAX_PLACES_NAMED, len(good))
-    parts = [f"{counted} ({', '.join(map(title_of, down))})" if named else counted]
+    parts = [f"{number} ({', '.join(map(title_of, down))})" if named else number]
     parts += _what_others_see([*good[:MAX_PLACES_NAMED], *silent[:MAX_PLACES_NAMED]], is_open)
     if (more := len(good) - MAX_PLACES_NAMED) > 0:
         parts.append(_n("%(num)s more does not see it", "%(num)s more do not see it", more))

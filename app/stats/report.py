@@ -36,18 +36,18 @@ def figures(
     ``start``, ``end`` and the times in ``pieces`` are ms since 1970; durations in the answer are
     whole seconds, response times ms. ``days``: add the UTC days of each monitor (``_day``).
     """
-    total_of_all, counted_of_all = Sums(), list[IncidentSpan]()
+    total_of_all, outages_of_all = Sums(), list[IncidentSpan]()
     answer: dict[int, dict[str, Any]] = {}
     for id, parts in pieces.items():
         by_day = _by_day(parts, start, end)
         total = total_of(by_day.values())
         total_of_all.add(total)
-        counted = [incident for incident in incidents.get(id, ()) if incident[2] not in NO_OUTAGE]
-        counted_of_all += counted
-        answer[id] = _figures(total, counted, start, end, 1)
+        outages = [incident for incident in incidents.get(id, ()) if incident[2] not in NO_OUTAGE]
+        outages_of_all += outages
+        answer[id] = _figures(total, outages, start, end, 1)
         if days:
             answer[id]["days"] = [_day(at, sums) for at, sums in by_day.items()]
-    answer[ALL] = _figures(total_of_all, counted_of_all, start, end, len(answer))
+    answer[ALL] = _figures(total_of_all, outages_of_all, start, end, len(answer))
     return answer
 
 

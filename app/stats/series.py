@@ -91,14 +91,14 @@ def statistics_of(
     for begin, sums in added.items():
         cached = summed.buckets.get(begin)
         figures[begin] = _figures(total_of([cached, sums]) if cached else sums)
-    counted = [incident for incident in incidents if incident[2] not in NO_OUTAGE]
+    outages = [incident for incident in incidents if incident[2] not in NO_OUTAGE]
     return {
         "range": None,
         "from": iso(start),
         "to": iso(end),
         **totals_of(total),
-        "incidents": len(counted),
-        "mttr": mttr(counted, end),
+        "incidents": len(outages),
+        "mttr": mttr(outages, end),
         "response_time": _response(total),
         "bucket_seconds": width // 1000,
         # Buckets without data are gaps in the chart.

@@ -120,8 +120,8 @@ class HttpCheck(RunningCheck):
         try:
             target = join(source, location)
         except ValueError as error:
-            shown = Redactor(self.spec).text(location)
-            self.trace.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(source, shown, str(error)))
+            masked = Redactor(self.spec).text(location)
+            self.trace.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(source, masked, str(error)))
             self._finish()
             return
         self._visited.add(self._contents.state(source))

@@ -112,8 +112,8 @@ class ListFigures:
         }
 
         def fetch(missing: Sequence[int]) -> dict[int, Any]:
-            wanted = {*missing}
-            some = [monitor for monitor in monitors if monitor.monitor_id in wanted]
+            missing_ids = {*missing}
+            some = [monitor for monitor in monitors if monitor.monitor_id in missing_ids]
             figures = self._read(some, now, ranges, hours=hours)
             return {id: (figures.uptimes[id], figures.hours.get(id, ())) for id in missing}
 

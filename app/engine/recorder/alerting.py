@@ -58,10 +58,10 @@ def notify_again(
     incident.reminded_at = now  # the next reminder is due a whole period from now
     session.flush()
     monitor = session.get_one(MonitorRow, monitor_id)
-    targets = targets_of(session, monitor).items()
-    chosen = {target: sources for target, sources in targets if lane_of(*target) in lanes}
+    all_targets = targets_of(session, monitor).items()
+    targets = {target: sources for target, sources in all_targets if lane_of(*target) in lanes}
     alert = Alert(Event.INCIDENT_OPENED, monitor, incident, {"late": True})
-    rows = enqueue_for(session, alert, chosen, now)
+    rows = enqueue_for(session, alert, targets, now)
     log.warning(
         "Incident %d still lasts, and its opening was given up unsent: %s tells of it now.",
         incident.id,

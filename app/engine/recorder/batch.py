@@ -94,7 +94,7 @@ class ResultBatch:
     monitors: dict[int, MonitorInBatch]
     tokens: dict[int, int]
     failing: evidence.FailingChecks
-    taken: set[tuple[int, int]]  # monitor and time (ms) of results that the place has already
+    stored_times: set[tuple[int, int]]  # monitor and time (ms) of results that the place has
     family: Family = NO_FAMILY
     good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks, by monitor
     # Incidents that open or end, by monitor

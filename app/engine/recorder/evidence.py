@@ -206,9 +206,9 @@ def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
     if incident is None or not isinstance(evidence, dict):
         return
     check = entry_of(outcome)
-    shown = {name: check[name] for name in ("checked_at", "verdict", *by_place.OF_CHECK)}
+    fields = {name: check[name] for name in ("checked_at", "verdict", *by_place.OF_CHECK)}
     places = [
-        place | shown | {"earlier": False, "check": check}
+        place | fields | {"earlier": False, "check": check}
         if place.get("name") == outcome.result.location
         and (place.get("verdict") != Verdict.DOWN or place.get("earlier"))
         else place

@@ -73,7 +73,7 @@ def add_monitors(
     """
     session.add_all(monitor for monitor, _places in monitors)
     session.flush()
-    places = {monitor.id: wanted for monitor, wanted in monitors}
+    places = {monitor.id: place_ids for monitor, place_ids in monitors}
     states = [(id, 0) for id in places]
     bulk_insert(session, MonitorStateRow, ("monitor_id", "failures"), states)
     assignments.assign_new(session, places, now)
@@ -192,14 +192,14 @@ def show_unknown(
 def _store_unknown(
     session: AnySession, rows: Iterable[MonitorStateRow], causes: Mapping[int, str], now: datetime
 ) -> None:
-    shown = [row for row in rows if row.verdict not in (None, Verdict.UNKNOWN)]
-    for row in shown:
+    newly_unknown = [row for row in rows if row.verdict not in (None, Verdict.UNKNOWN)]
+    for row in newly_unknown:
         unreachable.detach(session, row, now)
         row.verdict, row.status_since = Verdict.UNKNOWN, now
         row.cause_code, row.cause = Cause.CHECK_ERROR, causes[row.monitor_id]
         changes.note(session, row.monitor_id)
     # A gap since the last check; the next check corrects its end (``gaps.gap_after_silence``).
-    last = {row.monitor_id: row.checked_at for row in shown if row.checked_at is not None}
+    last = {row.monitor_id: row.checked_at for row in newly_unknown if row.checked_at is not None}
     is_open = IncidentRow.ended_at.is_(None), ~IncidentRow.by_hand
     of_these = select(IncidentRow).where(IncidentRow.monitor_id.in_(last), *is_open)
     for incident in session.scalars(of_these):

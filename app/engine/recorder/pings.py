@@ -290,11 +290,11 @@ def record_deadlines(
     due = HeartbeatStateRow.due_at <= now
     while True:
         with writing() as session:
-            chosen = HeartbeatStateRow.result_at.is_not(None) if all_heartbeats else due
+            condition = HeartbeatStateRow.result_at.is_not(None) if all_heartbeats else due
             ids = session.scalars(
                 select(HeartbeatStateRow.monitor_id)
                 .join(MonitorRow, MonitorRow.id == HeartbeatStateRow.monitor_id)
-                .where(chosen, MonitorRow.paused.is_(False))
+                .where(condition, MonitorRow.paused.is_(False))
                 .order_by(HeartbeatStateRow.due_at)
                 .limit(HEARTBEATS_PER_TRANSACTION)
             ).all()

@@ -115,9 +115,9 @@ def _record(
         family = unreachable.lock_family(session, ids)
         monitors = _load(session, ids | family.ids, place, now)
         windows, failing = MaintenanceTimes(session, now), evidence.FailingChecks(session, monitors)
-        taken = _stored_before(monitors, outcomes, place)
+        stored_times = _stored_before(monitors, outcomes, place)
         batch = ResultBatch(
-            session, now, location, place, windows, monitors, tokens, failing, taken, family
+            session, now, location, place, windows, monitors, tokens, failing, stored_times, family
         )
         recorded: list[tuple[Result | None, Standing | None]] = [(None, None)] * len(outcomes)
         for index in _parents_first(outcomes, family):
@@ -273,11 +273,11 @@ def _free_ms(batch: ResultBatch, monitor_id: int, at_ms: int) -> int:
     """The first time from ``at_ms`` on at which the place has no result of this monitor: results of
     a monitor and place with equal times would replace each other.
     """
-    if (monitor_id, at_ms) in batch.taken:
+    if (monitor_id, at_ms) in batch.stored_times:
         times = [(monitor_id, at_ms + offset) for offset in range(_MAX_IN_MILLISECOND)]
-        batch.taken |= journal.stored_times(times, batch.place_id)
-        at_ms = next((time for id, time in times if (id, time) not in batch.taken), at_ms)
-    batch.taken.add((monitor_id, at_ms))
+        batch.stored_times |= journal.stored_times(times, batch.place_id)
+        at_ms = next((time for id, time in times if (id, time) not in batch.stored_times), at_ms)
+    batch.stored_times.add((monitor_id, at_ms))
     return at_ms
 
 

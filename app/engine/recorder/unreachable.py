@@ -315,14 +315,14 @@ def outages_above(
     """The outages of the parents of each monitor (``above``) that lasted at ``since`` or later,
     each with the id of the parent.
     """
-    wanted = {parent for parents in above.values() for parent in parents}
-    if not wanted:
+    parent_ids = {parent for parents in above.values() for parent in parents}
+    if not parent_ids:
         return {}
     row = IncidentRow
     rows = session.execute(
         select(row.monitor_id, rollups.DOWN_SINCE, row.ended_at)
         .where(
-            row.monitor_id.in_(wanted),
+            row.monitor_id.in_(parent_ids),
             row.by_hand.is_(False),
             row.severity == IncidentSeverity.DOWN,
             or_(row.ended_at.is_(None), row.ended_at > since),
