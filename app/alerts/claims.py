@@ -20,7 +20,7 @@ from app.alerts.outbox import IS_ALERT, ON_HOLD, UNSCHEDULED, add_group, unlease
 from app.alerts.snapshots import recompose
 from app.db import AnySession
 from app.db.faults import unavailable
-from app.db.statements import as_stored, is_among, rows_changed, updating
+from app.db.statements import is_among, rows_changed, select_fresh, updating
 from app.db.tables import DeliveryRow, IncidentRow, SubscriberRow
 from app.db.types import Unreadable, Why, record_of
 from app.i18n import _
@@ -202,7 +202,7 @@ def _lease(
     )
     if rows_changed(session, leasing) != 1:
         return None
-    row = session.execute(_rows_as_stored([id])).scalar_one()
+    row = session.execute(_fresh_rows([id])).scalar_one()
     if flapping is not None:
         row.facts = {**row.facts, "extra": {**(row.facts.get("extra") or {}), "flapping": flapping}}
     return record_of(ClaimedDelivery, row, token=token, attempts=tuple(row.attempts or ()))
@@ -314,9 +314,9 @@ def _openings(
     return openings
 
 
-def _rows_as_stored(ids: Collection[int]) -> Any:
+def _fresh_rows(ids: Collection[int]) -> Any:
     """A query of rows as they are stored now, even if the session has loaded them."""
-    return as_stored(DeliveryRow).where(DeliveryRow.id.in_(ids))
+    return select_fresh(DeliveryRow).where(DeliveryRow.id.in_(ids))
 
 
 # --- Outcomes -------------------------------------------------------------------------------------
@@ -384,7 +384,7 @@ def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
     whose incident can be read is composed again instead.
     """
     faults = {}
-    for row in session.scalars(_rows_as_stored(ids)) if ids else ():
+    for row in session.scalars(_fresh_rows(ids)) if ids else ():
         reason = _fault(row)
         if reason is not None and not recompose(session, row):
             faults[row.id] = reason
@@ -427,7 +427,7 @@ def give_up_failing(session: AnySession, lane: str, now: datetime) -> list[int]:
                 # Decide as a turn does, to meet the same error.
                 rows = _pending(session, lane, now, 1, only=id)
                 lanes.decide_next(rows, _history(session, lane, rows), LaneHealth(), now)
-                row = session.scalars(_rows_as_stored([id])).one()
+                row = session.scalars(_fresh_rows([id])).one()
                 if not isinstance(row.facts, Unreadable):
                     lanes.period_start(row.facts, row.created_at)
         except Exception as fault:

@@ -14,7 +14,7 @@ from app.access import actors
 from app.alerts.outbox import has_own_channel, lane_of, lanes_text
 from app.alerts.words import count_of
 from app.db import writing
-from app.db.statements import as_stored, updating
+from app.db.statements import select_fresh, updating
 from app.db.tables import ContactRow, DeliveryRow, MonitorRow
 from app.db.types import readable
 
@@ -29,7 +29,7 @@ def store(channel: str, value: str, to: str, now: datetime) -> None:
     old, new = [channel, value], [channel, to]
     with actors.acting_as(actors.WAKEFUL), writing() as session:
         monitors = session.scalars(
-            as_stored(MonitorRow)
+            select_fresh(MonitorRow)
             .where(has_own_channel(lane_of(*old)))
             .order_by(MonitorRow.id)
             .with_for_update(key_share=True)

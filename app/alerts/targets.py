@@ -19,7 +19,7 @@ from sqlalchemy.orm import aliased
 from app.alerts.lanes import Reason
 from app.db import AnySession
 from app.db.cached import cached_for
-from app.db.statements import as_stored, is_among
+from app.db.statements import is_among, select_fresh
 from app.db.tables import ContactRow, DeliveryRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable, readable
 from app.records import CONTACT, DeliveryStatus, Event, IncidentSeverity, MinSeverity, MonitorRef
@@ -44,7 +44,7 @@ _MEMBERS = (
         MonitorContactRow.monitor_id, MonitorContactRow.position, MonitorContactRow.contact_id
     )
 )
-_CONTACTS = as_stored(ContactRow).where(ContactRow.id.in_(_IDS))
+_CONTACTS = select_fresh(ContactRow).where(ContactRow.id.in_(_IDS))
 _MONITOR, _MEMBER = MonitorRow.__table__.c, MonitorContactRow.__table__.c
 _WITHOUT_CONTACTS = select(_MONITOR.id, _MONITOR.alerts).where(
     _MONITOR.id.in_(_IDS),

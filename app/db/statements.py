@@ -63,14 +63,14 @@ def constant(value: StrEnum | int) -> ColumnElement[Any]:
     return literal_column(str(value), Integer)
 
 
-def as_stored(table: type[T]) -> Select[T]:
+def select_fresh(table: type[T]) -> Select[T]:
     """A select of rows as they are stored now, whatever the session has loaded."""
     return select(table).execution_options(populate_existing=True)
 
 
 def locked(table: type[T]) -> Select[T]:
-    """``as_stored``, locked: nobody else changes the rows until the transaction ends."""
-    return as_stored(table).with_for_update()
+    """``select_fresh``, locked: nobody else changes the rows until the transaction ends."""
+    return select_fresh(table).with_for_update()
 
 
 def updating(table: Any) -> Update:

@@ -9,7 +9,7 @@ import re
 import secrets
 import unicodedata
 import uuid
-from collections.abc import Callable
+from collections.abc import Collection
 from string import ascii_lowercase, digits
 
 from app.i18n import N_, _
@@ -75,10 +75,12 @@ def of_heartbeat(name: str) -> str | None:
     return None if slug == NAMELESS and NAMELESS not in lowered else slug
 
 
-def numbered(slug: str, is_taken: Callable[[str], bool]) -> str:
-    """``slug`` if it is free, otherwise with the first number from 2 that is free."""
+def numbered(slug: str, others: Collection[str]) -> str:
+    """``slug``, with the first number from 2 on that makes it differ from all ``others`` if it is
+    one of them.
+    """
     candidate, number = slug, 1
-    while is_taken(candidate):
+    while candidate in others:
         number += 1
         end = f"-{number}"
         candidate = _cut(slug, MAX_SLUG - len(end)) + end

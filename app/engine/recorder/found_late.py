@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, not_, or_, select
 
 from app.db import AnySession, dependencies, rollups
-from app.db.statements import as_stored, updating
+from app.db.statements import select_fresh, updating
 from app.db.tables import IncidentRow, PlaceRow, UnreachableRow
 from app.db.types import to_ms
 from app.engine.recorder import unreachable
@@ -72,7 +72,7 @@ class Search:
     places: Collection[int]
     late_failures: list[Result] = field(default_factory=list)
     times: set[int] = field(default_factory=set)  # of the results (ms)
-    stored: Sequence[IncidentRow] = ()  # stored incidents that were found late, oldest first
+    incidents: Sequence[IncidentRow] = ()  # the stored ones that were found late, oldest first
     # The stored times behind an outage of a parent: those found late, and those found in time
     behind: Sequence[UnreachableRow] = ()
     behind_in_time: Sequence[TimeSpan] = ()
@@ -117,7 +117,7 @@ class Search:
     @property
     def is_needed(self) -> bool:
         """Whether the search may change something: there is a late failure, or a stored outage."""
-        starts = [row.started_at for row in self.stored] + [row.started_at for row in self.behind]
+        starts = (row.started_at for row in (*self.incidents, *self.behind))
         return bool(self.late_failures) or any(start <= self.final_at for start in starts)
 
 
@@ -144,10 +144,10 @@ def find_outages(
         )
         for search, replaced, spans, behind in _replayed(needed, incidents, parents):
             outages = [outage for span in spans if (outage := _outage(span, search, title))]
-            stored = [_outage_of(row) for row in replaced]
+            old_outages = [_outage_of(row) for row in replaced]
             times = _store_behind(session, search, behind)
-            if outages != stored:
-                times += _changed_span(stored, outages) or ()
+            if outages != old_outages:
+                times += _changed_span(old_outages, outages) or ()
                 _store(session, search.monitor.id, replaced, outages, now)
             if times:
                 changed_times[search.monitor.id] = min(times), max(times)
@@ -166,15 +166,15 @@ def _store_behind(
         for parent, span in behind
         for part in without(_in_whole_seconds([span]), search.behind_in_time)
     }
-    stored = {(row.parent_id, row.started_at, _end_of(row)): row for row in search.behind}
-    for key in stored.keys() - spans:
-        session.delete(stored[key])
-    for parent, start, end in sorted(spans - stored.keys()):
+    rows = {(row.parent_id, row.started_at, _end_of(row)): row for row in search.behind}
+    for key in rows.keys() - spans:
+        session.delete(rows[key])
+    for parent, start, end in sorted(spans - rows.keys()):
         times = {"started_at": start, "ended_at": end}
         session.add(
             UnreachableRow(monitor_id=search.monitor.id, parent_id=parent, **times, found_late=True)
         )
-    return tuple(time for _parent, *times in spans ^ stored.keys() for time in times)
+    return tuple(time for _parent, *times in spans ^ rows.keys() for time in times)
 
 
 def read_stored(session: AnySession, searches: Sequence[Search]) -> list[Search]:
@@ -185,7 +185,7 @@ def read_stored(session: AnySession, searches: Sequence[Search]) -> list[Search]
         return []
     by_id = {search.monitor.id: search for search in searches}
     rows = session.scalars(
-        as_stored(IncidentRow)
+        select_fresh(IncidentRow)
         .where(
             IncidentRow.monitor_id.in_(list(by_id)),
             _CORRECTABLE,
@@ -193,12 +193,12 @@ def read_stored(session: AnySession, searches: Sequence[Search]) -> list[Search]
         )
         .order_by(IncidentRow.monitor_id, IncidentRow.started_at)
     )
-    stored: dict[int, list[IncidentRow]] = {}
+    incidents: dict[int, list[IncidentRow]] = {}
     for row in rows:
         if _end_of(row) >= by_id[row.monitor_id].since:
-            stored.setdefault(row.monitor_id, []).append(row)
+            incidents.setdefault(row.monitor_id, []).append(row)
     for id, search in by_id.items():
-        search.stored = stored.get(id, ())
+        search.incidents = incidents.get(id, ())
     _set_behind(session, by_id)
     return [search for search in searches if search.is_needed]
 
@@ -323,7 +323,7 @@ def _replayed(
         if outages is None:
             unfinished.append((search, replay, in_time))
         else:
-            replaced = [row for row in search.stored if row.started_at < search.final_at]
+            replaced = [row for row in search.incidents if row.started_at < search.final_at]
             search.behind = [row for row in search.behind if row.started_at < search.final_at]
             in_time.finish()
             new_outages = _not_judged_in_time(outages, in_time.outages, replaced)
@@ -338,16 +338,16 @@ def _replayed(
         in_time.judge(checks)
         replay.finish()
         in_time.finish()
-        outages = _not_judged_in_time(replay.outages, in_time.outages, search.stored)
-        yield search, list(search.stored), outages, replay.behind
+        outages = _not_judged_in_time(replay.outages, in_time.outages, search.incidents)
+        yield search, list(search.incidents), outages, replay.behind
 
 
 def _replay(search: Search, incidents: Sequence[BlockedSpan], parents_at: ParentsAt) -> Replay:
-    open_outage = next((row for row in search.stored if row.started_at < search.since), None)
+    lasting_outage = next((row for row in search.incidents if row.started_at < search.since), None)
     behind = next((row for row in search.behind if row.started_at < search.since), None)
     state, covered_until = State(), None
-    if open_outage is not None:
-        state, covered_until = State(down_since=open_outage.started_at), _end_of(open_outage)
+    if lasting_outage is not None:
+        state, covered_until = State(down_since=lasting_outage.started_at), _end_of(lasting_outage)
     elif behind is not None:
         state, covered_until = State(behind=behind.parent_id), _end_of(behind)
     replay = Replay(
@@ -387,14 +387,14 @@ def _final_outages(search: Search, replay: Replay) -> Sequence[TimeSpan] | None:
     judged.
     """
     final_at = search.final_at
-    open_outage = next(
-        (row for row in search.stored if row.started_at < final_at < _end_of(row)), None
+    lasting_outage = next(
+        (row for row in search.incidents if row.started_at < final_at < _end_of(row)), None
     )
-    if open_outage is None:
+    if lasting_outage is None:
         return replay.outages if replay.is_clear else None
     if replay.unrecovered_since is None:
         return None
-    return [*replay.outages, (replay.unrecovered_since, _end_of(open_outage))]
+    return [*replay.outages, (replay.unrecovered_since, _end_of(lasting_outage))]
 
 
 def _read(
@@ -432,7 +432,7 @@ def _outage(span: TimeSpan, search: Search, title: str) -> Outage | None:
     a failure that arrived in time has an ordinary incident.
     """
     start, end = span
-    incidents = [row for row in search.stored if row.started_at < end and _end_of(row) > start]
+    incidents = [row for row in search.incidents if row.started_at < end and _end_of(row) > start]
     failures = [
         result
         for result in search.late_failures

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from app.alerts.outbox import Alert, enqueue, enqueue_closing
 from app.db import AnySession
-from app.db.statements import as_stored
+from app.db.statements import select_fresh
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder import gaps, unreachable
 from app.engine.recorder.alerting import notify
@@ -131,7 +131,7 @@ def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, Monitor
     monitor_id = existing(session.scalar(query), "incident", incident_id)
     state = lock_state(session, monitor_id)
     # Read again under the lock: the engine may have ended it meanwhile.
-    incident = session.scalar(as_stored(IncidentRow).where(IncidentRow.id == incident_id))
+    incident = session.scalar(select_fresh(IncidentRow).where(IncidentRow.id == incident_id))
     if incident is None:
         raise NotFound("incident", incident_id)
     return incident, state

@@ -15,7 +15,7 @@ from app.alerts import by_hand
 from app.alerts.outbox import has_own_channel, lane_of, lanes_text
 from app.alerts.targets import contact_positions, contacts_of, merge_contacts
 from app.db import DbSession, db, locks, writing
-from app.db.statements import as_stored, bulk_insert, pieces
+from app.db.statements import bulk_insert, pieces, select_fresh
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
 from app.db.types import Unreadable, readable, record_of, unreadable_in
 from app.errors import Conflict, Invalid, NotFound
@@ -349,7 +349,7 @@ def _replace_in(
     session: DbSession, contact: ContactRow, target: list[str], ids: Sequence[int], now: datetime
 ) -> None:
     rows = session.scalars(
-        as_stored(MonitorRow).where(MonitorRow.id.in_(ids)).order_by(MonitorRow.id)
+        select_fresh(MonitorRow).where(MonitorRow.id.in_(ids)).order_by(MonitorRow.id)
     ).all()
     contacts = contacts_of(session, ids)
     session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id.in_(ids)))

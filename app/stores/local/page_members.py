@@ -11,7 +11,7 @@ from sqlalchemy import delete, select
 
 from app.access import audit
 from app.db import DbSession, db
-from app.db.statements import as_stored, locked
+from app.db.statements import locked, select_fresh
 from app.db.tables import (
     PostMonitorRow,
     PostRow,
@@ -39,7 +39,7 @@ def of_pages(ids: Sequence[int]) -> Mapping[int, dict[str, tuple[Any, ...]]]:
 def _by_page(table: Any, ids: Sequence[int], id: Any) -> Mapping[int, list[Any]]:
     """The rows of each page, by position, and then by ``id``."""
     by_page = defaultdict(list)
-    of_pages = as_stored(table).where(table.status_page_id.in_(ids))
+    of_pages = select_fresh(table).where(table.status_page_id.in_(ids))
     for row in db.session.scalars(of_pages.order_by(table.position, id)):
         by_page[row.status_page_id].append(row)
     return by_page

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db import DbSession, Model, db, rollups, writing
-from app.db.statements import as_stored
+from app.db.statements import select_fresh
 from app.db.tables import MonitorRow
 from app.db.types import record_of
 from app.errors import Invalid, NotFound, existing
@@ -181,7 +181,7 @@ class Rows(LocalPart, base.Readable[Record, Query]):
 
     def rows(self, ids: Sequence[int]) -> Sequence[Any]:
         """The rows with these ids, in the order of the list, as they are now."""
-        statement = as_stored(self.row).where(self.row.id.in_(ids), *self.only)
+        statement = select_fresh(self.row).where(self.row.id.in_(ids), *self.only)
         return db.session.scalars(statement.order_by(*self.order)).all()
 
     def records(self, ids: Sequence[int]) -> Sequence[Record]:
@@ -280,7 +280,7 @@ def lock_row(
     row = None
     if fits(id):
         columns: Any = row_type
-        query = as_stored(row_type).where(columns.id == id)
+        query = select_fresh(row_type).where(columns.id == id)
         row = session.scalar(query.with_for_update(key_share=key_share))
     return existing(row, kind, id)
 

@@ -16,7 +16,7 @@ from sqlalchemy import delete, func, select
 from app.access import audit
 from app.alerts.subscribers import announce
 from app.db import DbSession, db, locks, writing
-from app.db.statements import as_stored
+from app.db.statements import select_fresh
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
@@ -170,7 +170,7 @@ class LocalPosts(LocalPart, base.Posts):
 
 def records_of_posts(ids: Sequence[int]) -> list[Post]:
     """The posts with these ids, in their order, in one query for each table."""
-    rows = db.session.scalars(as_stored(PostRow).where(PostRow.id.in_(ids)))
+    rows = db.session.scalars(select_fresh(PostRow).where(PostRow.id.in_(ids)))
     by_id = {row.id: row for row in rows}
     monitors = _monitors(ids)
     updates: defaultdict[int, list[PostUpdate]] = defaultdict(list)
@@ -218,7 +218,7 @@ def _monitors(ids: Sequence[int]) -> Mapping[int, list[tuple[int, str | None]]]:
 
 def _updates(session: DbSession, ids: Sequence[int]) -> list[PostUpdateRow]:
     """The updates of these posts in the order in which they were written."""
-    written = as_stored(PostUpdateRow).where(PostUpdateRow.post_id.in_(ids))
+    written = select_fresh(PostUpdateRow).where(PostUpdateRow.post_id.in_(ids))
     return list(session.scalars(written.order_by(PostUpdateRow.id)))
 
 

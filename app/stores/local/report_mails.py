@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from app.alerts.targets import channels_of
 from app.db import DbSession, db
-from app.db.statements import as_stored
+from app.db.statements import select_fresh
 from app.db.tables import ContactRow, ReportMailRow
 from app.db.types import record_of
 from app.errors import Invalid
@@ -27,7 +27,7 @@ class ReportMails(LocalCollection[ReportMail, PageQuery]):
 
     def records(self, ids: Sequence[int]) -> Sequence[ReportMail]:
         rows = db.session.execute(
-            as_stored(ReportMailRow)
+            select_fresh(ReportMailRow)
             .add_columns(ContactRow.name)
             .join(ContactRow, ContactRow.id == ReportMailRow.contact_id)
             .where(ReportMailRow.id.in_(ids))

@@ -214,5 +214,4 @@ def _free_slug(session: DbSession, id: int | None, merged: Fields) -> str:
     similar = select(StatusPageRow.slug).where(
         StatusPageRow.slug.startswith(slug[:32], autoescape=True), StatusPageRow.id != (id or 0)
     )
-    taken = set(session.scalars(similar))
-    return slugs.numbered(slug, taken.__contains__)
+    return slugs.numbered(slug, set(session.scalars(similar)))
