@@ -120,7 +120,7 @@ def _admit() -> Response | None:
     if operation is not None and not is_network_allowed:  # 405 precedes 403 (decision 1)
         return problem(403, _(ELSEWHERE, address=request.remote_addr))
     if EARLY in request.environ:
-        return Response(status=100)
+        return Response(status=100)  # its header refuses nothing: it comes again with its body
     if key is not None and is_network_allowed:
         _count(key)
     allow = ", ".join(path.allow)

@@ -18,7 +18,7 @@ from app.i18n import N_, OR, _, join_words
 from app.net.networks import LOOPBACK, PRIVATE, SPECIAL, STICKY, WORDS, Special, embedded, special
 from app.rules.url import IpAddress, IpNetwork, plain_network
 
-WHERE = N_("on the Settings page, or in WAKEFUL_ALLOW_NETWORKS")
+SETTING = N_("on the Settings page, or in WAKEFUL_ALLOW_NETWORKS")
 # Comes before the sentence of a refused address if the target is a name.
 RESOLVES = N_("%(host)s resolves to an address that is not allowed.")
 # Judged addresses: searching the table takes some 10 us, reading the cache 0.1 us.
@@ -44,13 +44,13 @@ class Refusal:
 
 class Policy:
     """The networks that are open in addition to the public internet. Immutable, so threads may
-    share it. ``where``: the end of a refusal, which says where people can open more networks.
+    share it. ``setting``: where people open more networks, the end of the sentence of a refusal.
     """
 
     def __init__(
-        self, networks: Sequence[IpNetwork] = (), words: Iterable[str] = (), where: str = WHERE
+        self, networks: Sequence[IpNetwork] = (), words: Iterable[str] = (), setting: str = SETTING
     ) -> None:
-        self._where = where
+        self._setting = setting
         self.words = frozenset(words)
         if unknown := self.words - set(WORDS):
             raise ValueError(
@@ -69,7 +69,7 @@ class Policy:
         self._judged: dict[IpAddress | str, Refusal | None] = {}
 
     @classmethod
-    def parse(cls, text: str, where: str = WHERE) -> Policy:
+    def parse(cls, text: str, setting: str = SETTING) -> Policy:
         """Read ``10.0.0.0/8, loopback``. Empty text opens public addresses only. Raises ValueError
         with a sentence.
         """
@@ -80,7 +80,7 @@ class Policy:
                 words.add(part.lower())
             elif part:
                 networks.append(_network(part))
-        return cls(networks, words, where)
+        return cls(networks, words, setting)
 
     def refusal(self, address: IpAddress | str) -> Refusal | None:
         """Why this address is closed, or None if it is open. Raises ValueError for text that is not
@@ -130,7 +130,7 @@ class Policy:
         for part in (address, *inner):
             row = special(part)
             if row is not None and not self._is_open(row, part):
-                sentence = _sentence(address, part, row, self._where)
+                sentence = _sentence(address, part, row, self._setting)
                 is_offered = row.word is not None and not row.sticky
                 return Refusal(address, row.network, sentence, is_offered)
         return None
@@ -167,7 +167,7 @@ def _network(part: str) -> IpNetwork:
     raise ValueError(_(sentence, part=repr(part), meant=without_host_bits))
 
 
-def _sentence(address: IpAddress, judged: IpAddress, row: Special, where: str) -> str:
+def _sentence(address: IpAddress, judged: IpAddress, row: Special, setting: str) -> str:
     is_embedded = judged != address
     network = "" if row.network.prefixlen in (0, row.network.max_prefixlen) else f" ({row.network})"
     sentence = (
@@ -184,7 +184,7 @@ def _sentence(address: IpAddress, judged: IpAddress, row: Special, where: str) -
         inner=judged,
         what=_(row.name) + network,
         way=_way(judged, row),
-        where=_(where),
+        where=_(setting),
     )
 
 

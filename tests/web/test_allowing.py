@@ -57,7 +57,7 @@ def test_only_networks_of_ones_own_are_offered(address, network):
     if network:
         assert Policy.parse(network).offered(str(refusal)) is None, "it is allowed meanwhile"
     # Other words around it are of another place, of a redirect, or of a stranger's server.
-    elsewhere = Policy(where="in WAKEFUL_ALLOW_NETWORKS of this agent").refusal(address)
+    elsewhere = Policy(setting="in WAKEFUL_ALLOW_NETWORKS of this agent").refusal(address)
     for text in (elsewhere, f"Redirect 1 leads to x.test. {named}", f"HTTP 400: {refusal}"):
         assert policy.offered(str(text)) is None
 

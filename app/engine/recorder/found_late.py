@@ -117,8 +117,8 @@ class Search:
     @property
     def is_needed(self) -> bool:
         """Whether the search may change something: there is a late failure, or a stored outage."""
-        starts = (row.started_at for row in (*self.incidents, *self.behind))
-        return bool(self.late_failures) or any(start <= self.final_at for start in starts)
+        rows: list[IncidentRow | UnreachableRow] = [*self.incidents, *self.behind]
+        return bool(self.late_failures) or any(row.started_at <= self.final_at for row in rows)
 
 
 def find_outages(
