@@ -4,7 +4,7 @@
     schema_of(Monitor)                 the schema of that JSON
     reader(Monitor, "monitor")         a function that reads it, or raises ``MalformedData``
 
-The annotations of a record's fields decide how. ``value_types.py`` has the rules for single values:
+The annotations of a record's fields decide how. ``value_types.py`` reads and writes single values:
 a new type of value is a line there; a new field of a type that is there needs no change.
 """
 

@@ -127,7 +127,7 @@ def value_type_of(hint: Any) -> ValueType:
         return value_types.ARRAYS.get(entry) or value_types.array(value_type_of(entry))
     if get_origin(base) is Mapping:
         return value_types.FREE
-    raise TypeError(f"the codec has no rule for {hint}")
+    raise TypeError(f"the codec cannot read and write {hint}")
 
 
 def _unwrapped(hint: Any) -> tuple[Any, frozenset[Any], bool]:
@@ -190,14 +190,14 @@ def _values_reader(
 ) -> Callable[[Json], dict[str, Any]]:
     """Return a function that reads the fields' values; it omits missing ones with a default."""
     _refuse_unknown(record_type, overrides)
-    rules = [
+    readers = [
         (field, overrides.get(field.name, field.value_type.read))
         for field in fields_of(record_type)
     ]
 
     def read(data: Json) -> dict[str, Any]:
         values = {}
-        for field, read_value in rules:
+        for field, read_value in readers:
             value = read_value(data.get(field.name))
             if value is not None:
                 values[field.name] = value

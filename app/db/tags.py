@@ -40,7 +40,7 @@ def tags_of(text: str) -> tuple[str, ...]:
 
 def _lacks(column: Any, tag: str) -> ColumnElement[bool]:
     """The condition that the column does not have the tag. ``replace`` is case-sensitive on every
-    database; SQLite's LIKE is not, and would find other monitors than the rule in Python.
+    database; SQLite's LIKE is not, and would find other monitors than Python does.
     """
     condition: ColumnElement[bool] = func.replace(column, f"\n{tag}\n", "") == column
     return condition

@@ -2,7 +2,7 @@
 
 ``SlowWindows`` takes the results of a monitor in their order. Each place votes by the median
 response time of its good checks outside of maintenance in the last minutes (``SlowRules``), if
-there are ``MIN_CHECKS``: it votes slow if the median is above the limit. The monitor's rule decides
+there are ``MIN_CHECKS``: it votes slow if the median is above the limit. Its location rule decides
 over these votes as it does over failures.
 
     ============  ===================================  =============================

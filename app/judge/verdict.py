@@ -4,17 +4,17 @@ The verdict of a single check (``up``, ``down``, ``degraded``: slow, or ``unknow
 ``app/checks/``, that of a heartbeat in ``heartbeat.py``. Here:
 
 1. Each place votes with its newest result, unless that result is ``unknown`` or too old
-   (``valid_votes``, ``vote_valid_for``). The monitor's rule makes one verdict of the votes
+   (``valid_votes``, ``vote_valid_for``). Its location rule makes one verdict of the votes
    (``verdict_of_votes``): ``down`` if enough places see a failure; else ``degraded`` if a vote is
    ``degraded``, or if too few places see a failure that has lasted through all confirmations; else
    ``up``. Without a vote it is ``unknown``.
 2. If several places repeat a check at the same time, one counts for all (``_is_counted``).
 3. The state machine runs over the verdicts that count (``advance``).
 
-``replay.py`` judges the results that arrive after newer ones of other places. When a monitor's rule
-or places change, its votes are judged again (``judge_votes``). A monitor becomes unknown without a
-result if no result counts any more, or if all its places are silent (``app/engine/silence.py``,
-``show_unknown`` in ``app/engine/recorder/monitors.py``).
+``replay.py`` judges the results that arrive after newer ones of other places. When a monitor's
+rules or places change, its votes are judged again (``judge_votes``). A monitor becomes unknown
+without a result if no result counts any more, or if all its places are silent
+(``app/engine/silence.py``, ``show_unknown`` in ``app/engine/recorder/monitors.py``).
 
 The stages of a monitor (``Stage``). Pages show CONFIRMING as "failing", and BEHIND as
 "unreachable":
@@ -509,7 +509,7 @@ def judge_result(rules: Rules, situation: Situation, result: NewResult) -> Decis
 def judge_votes(
     rules: Rules, situation: Situation, now: datetime, *, maintenance: bool
 ) -> Decision:
-    """Judge the votes again after the monitor's rule or places have changed ``now``.
+    """Judge the votes again after the monitor's rules or places have changed ``now``.
 
     No incident opens without a check: the next checks decide, and are made soon (``recheck``). A
     good verdict outside of maintenance ends an incident at once, unless its recovery is being

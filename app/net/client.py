@@ -125,7 +125,7 @@ class Network:
         own_setting: bool = False,
         max_bytes: int = MAX_BODY,
     ) -> Response:
-        """GET once, with the same rules as ``post``. ``max_bytes``: the limit on the body."""
+        """GET once, as ``post`` does. ``max_bytes``: the limit on the body."""
         target = parse_url(url)
         request = requests.Request("GET", target.url, _headers(headers))
         return self._send(request, target, own_setting=own_setting, max_bytes=max_bytes)

@@ -4,7 +4,7 @@ A policy judges the addresses that a name resolves to, never the name. By defaul
 addresses are open; an admin adds networks, or the words ``private`` and ``loopback``. An address is
 refused if it, or an IPv4 address that it embeds, is closed.
 
-No library does this: the same rule is needed for libcurl, sockets, requests and the process that
+No library does this: the same policy is needed for libcurl, sockets, requests and the process that
 runs Apprise, and each library against SSRF guards one HTTP client.
 """
 

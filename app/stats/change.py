@@ -1,5 +1,5 @@
 """Whether response times changed at a moment, such as a deploy: compares equal times before and
-after it. The functions are pure. docs/slow.md has the rule for people.
+after it. The functions are pure. docs/slow.md says it for people.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A change of a monitor's rule or places takes hold at once, whenever its next check is."""
+"""A change of a monitor's rules or places takes hold at once, whenever its next check is."""
 
 import pytest
 from sqlalchemy import select

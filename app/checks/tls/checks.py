@@ -1,7 +1,7 @@
 """One check of a TLS server: connect as TCP does, STARTTLS if the monitor has it, and a handshake.
 
 curl makes the handshake, as for https, on the connection that was made here: certificates, versions
-and old servers are judged by the same rules.
+and old servers are judged as there.
 
 ``judge`` says why it is down. The evidence has ``tls``, the certificates as for https, and
 ``banner``, the reply that did not start TLS.

@@ -22,7 +22,7 @@ from app.engine.recorder.assigned import ask
 from app.engine.recorder.incidents_by_hand import change_incident, create_incident, delete_incident
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
-    FIELDS_OF_THE_RULE,
+    FIELDS_OF_RULES,
     add_monitors,
     apply_changes,
     delete_monitor,
@@ -43,7 +43,7 @@ from app.engine.recorder.results import judge_votes_again, record, record_claime
 from app.engine.recorder.steady import Steady
 
 __all__ = [
-    "FIELDS_OF_THE_RULE",
+    "FIELDS_OF_RULES",
     "Steady",
     "add_heartbeat",
     "add_monitors",

@@ -57,9 +57,9 @@ FIELDS_THAT_FORCE_A_CHECK = frozenset(
     }
 )  # fmt: skip
 # A change of one of these may change the verdict that the votes of a monitor's places lead to.
-FIELDS_OF_THE_RULE = frozenset({"confirmations", "location_rule"})
+FIELDS_OF_RULES = frozenset({"confirmations", "location_rule"})
 # Results from before a change of one of these columns are not judged again when late results
-# arrive: they were judged by another rule, or are of another target.
+# arrive: they were judged by other rules, or are of another target.
 FIELDS_THAT_END_REJUDGING = frozenset(
     {"interval", "timeout", "confirmations", "location_rule", "url"}
 )

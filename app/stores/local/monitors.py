@@ -271,19 +271,19 @@ class LocalMonitors(LocalPart, base.Monitors):
             if "depends_on" in fields and set_parents(session, row, parents):
                 changed.add("depends_on")
             recorder.apply_changes(session, row, changed, now)
-            rule_changed = bool(recorder.FIELDS_OF_THE_RULE & changed)
+            rules_changed = bool(recorder.FIELDS_OF_RULES & changed)
             if "locations" in fields and not is_heartbeat(row.url):
                 wanted = fields["locations"] or DEFAULT_PLACES
                 places = places_of(wanted, assignments.places(wanted))
                 old = names_of(session, id)
                 # Rows of another table; the session logs the columns of the monitor.
                 audit.note_change(session, row, {"locations": (old, sorted(wanted))})
-                rule_changed |= recorder.set_places(session, id, places, now)
+                rules_changed |= recorder.set_places(session, id, places, now)
             if fields.get("pause"):
                 recorder.pause(session, id, now)
             elif fields.get("pause") is not None:
                 recorder.resume(session, id, now)
-            if rule_changed:
+            if rules_changed:
                 recorder.judge_votes_again(session, row, now)
         return self.get(id)
 
