@@ -87,14 +87,9 @@ class Assigned:
     row: Any
 
 
-def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
-    """The assignments of these shards of a place, in the order of the monitors."""
-    part = piece(place, numbers, 0)
-    assigned = list(part)
-    while (last := last_of(part)) is not None:
-        part = piece(place, numbers, last)
-        assigned += part
-    return assigned
+def of_place(place: int) -> list[Assigned]:
+    """All assignments of a place, in the order of the monitors."""
+    return _read(_query(place).order_by(AssignmentRow.monitor_id), place)
 
 
 def piece(place: int, numbers: Collection[int], after_id: int) -> list[Assigned]:

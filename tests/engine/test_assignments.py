@@ -29,11 +29,10 @@ def test_only_assignments_of_the_place_are_read(context):
     here, paused = make_monitor(context).id, make_monitor(context, paused=True).id
     there = make_monitor(context, places=[oslo]).id
     both = make_monitor(context, places=[1, oslo]).id
-    everything = range(shards.count())
-    assert ids(assignments.of_shards(1, everything)) == [here, both]
-    assert ids(assignments.of_shards(oslo, everything)) == [there, both]
-    assert ids(assignments.of_shards(oslo, [shards.of(there)])) in ([there], [there, both])
-    assert assignments.of_shards(1, []) == []
+    assert ids(assignments.of_place(1)) == [here, both]
+    assert ids(assignments.of_place(oslo)) == [there, both]
+    assert ids(assignments.piece(oslo, [shards.of(there)], 0)) in ([there], [there, both])
+    assert assignments.piece(1, [], 0) == []
     assert ids(assignments.of_monitors(1, [here, paused, there, both, 404])) == [here, both]
 
 
@@ -42,9 +41,11 @@ def test_what_is_read_in_pieces_is_read_whole(context, monkeypatch):
     everything = range(shards.count())
     for size in (1, 2, 4, 5, 6):
         monkeypatch.setattr(assignments, "PIECE", size)
-        monitor_ids = [
-            assignment.spec.monitor_id for assignment in assignments.of_shards(1, everything)
-        ]
+        monitor_ids, last = [], 0
+        while last is not None:
+            part = assignments.piece(1, everything, last)
+            monitor_ids += [assignment.spec.monitor_id for assignment in part]
+            last = assignments.last_of(part)
         assert monitor_ids == made
     monkeypatch.setattr(assignments, "PIECE", 2)
     assert ids(assignments.piece(1, everything, made[1])) == made[2:4]

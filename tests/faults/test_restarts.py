@@ -71,7 +71,7 @@ def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, s
         )
         try:
             assert len(killed.look(now(), 0).gained) == shards.count()
-            mine = assignments.of_shards(1, killed.tokens)
+            mine = assignments.piece(1, killed.tokens, 0)
             assert {check.spec.monitor_id for check in mine} == ids
             checker._keep_shards(time.monotonic())
             assert checker._plan.next() is None, "the other one still runs"

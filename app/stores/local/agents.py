@@ -19,7 +19,7 @@ from app.codec.packing import pack
 from app.codec.sealing import ABOUT_ASSIGNED, public_key, seal_to
 from app.codec.values import text
 from app.config import Settings
-from app.db import assignments, changes, db, places, shards, writing
+from app.db import assignments, changes, db, places, writing
 from app.db.assignments import Assigned
 from app.db.statements import pieces
 from app.db.tables import MonitorRow
@@ -87,7 +87,7 @@ class LocalAgents:
         change = changes.newest()  # read before the rows: a later change is sent again
         ids = None if since is None else self._changed(since, change)
         if ids is None:
-            assigned = assignments.of_shards(place.id, range(shards.count()))
+            assigned = assignments.of_place(place.id)
         else:
             assigned = assignments.of_monitors(place.id, ids)
         versions = _versions([assignment.spec.monitor_id or 0 for assignment in assigned])
