@@ -42,12 +42,12 @@ class Redactor:
         """
         # Not by one pattern: one for twenty long headers takes a second to compile.
         spans = [span for secret in self._secrets for span in _spans(text, secret, cut)]
-        shown, end = [], 0
+        pieces, end = [], 0
         for first, last in sorted(spans):
             if first >= end:  # secrets that overlap get one mask
-                shown += [text[end:first], MASK]
+                pieces += [text[end:first], MASK]
             end = max(end, last)
-        return _USER_INFO.sub(f"{MASK}@", "".join([*shown, text[end:]]))
+        return _USER_INFO.sub(f"{MASK}@", "".join([*pieces, text[end:]]))
 
     def widened(self, text: str, first: int, last: int) -> tuple[int, int]:
         """The piece of ``text`` from ``first`` to ``last``, widened so that its edges cut no secret

@@ -339,16 +339,16 @@ class _Rows:
             self._pair(parts[1], parts[2])
 
     def _pair(self, key: str, value: Any) -> None:
-        shown = None if isinstance(value, float) else text(value)
-        is_exact = bool(key) and shown is not None
+        value_text = None if isinstance(value, float) else text(value)
+        is_exact = bool(key) and value_text is not None
         if is_exact and self.alerts:
-            is_exact = bool(shown) and (key != CONTACT or self.is_wakeful())
-        if is_exact and hides(shown or "") and not self.is_wakeful():
-            is_exact, shown = False, None
+            is_exact = bool(value_text) and (key != CONTACT or self.is_wakeful())
+        if is_exact and hides(value_text or "") and not self.is_wakeful():
+            is_exact, value_text = False, None
         self.exact = self.exact and is_exact
         if key:
             channel = word(Channel, key.lower()) if self.alerts else None
-            self.pairs.append(Pair(channel or key, MASK if shown is None else shown))
+            self.pairs.append(Pair(channel or key, MASK if value_text is None else value_text))
 
 
 # --- The records ----------------------------------------------------------------------------------
@@ -466,9 +466,9 @@ def _rename_synonyms(fields: dict[str, Any]) -> None:
 
 
 def _field(fields: dict[str, Any], name: str, read: Callable[[Any], Any], gaps: Gaps) -> None:
-    sent, value = name in fields, fields.pop(name, None)
+    is_sent, value = name in fields, fields.pop(name, None)
     if value is None or value == "":
-        if not sent or name not in _MAY_BE_NONE:
+        if not is_sent or name not in _MAY_BE_NONE:
             gaps.missing.append(name)
         return
     try:

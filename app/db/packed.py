@@ -286,9 +286,9 @@ def _store(session: DbSession, unpacked_rows: Iterable[Row]) -> None:
     }
     if not hours:
         return
-    for stored in session.execute(_PACKED_HOURS.where(are_among(_KEY, hours))).all():
-        *key, _packed = stored
-        earlier = _unpacked(stored, COLUMNS[len(KEY) :])
+    for hour_row in session.execute(_PACKED_HOURS.where(are_among(_KEY, hours))).all():
+        *key, _packed = hour_row
+        earlier = _unpacked(hour_row, COLUMNS[len(KEY) :])
         hours[tuple(key)] = with_packed(hours[tuple(key)], earlier)
     statement = inserting(PackedHourRow)
     changes = {name: statement.excluded[name] for name in ("results", "packed")}

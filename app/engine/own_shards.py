@@ -101,16 +101,18 @@ class OwnShards:
         place, earlier_tokens, lapsed = self.place, dict(self.tokens), self.lapsed(clock)
         with writing() as session:
             self._write_sign(now, last_check_at, checks_per_minute=rate)
-            stored = shards.read(place)
-            if len(stored) < shards.count():
+            of_place = shards.read(place)
+            if len(of_place) < shards.count():
                 shards.make(place)
-                stored = shards.read(place)
-            own_tokens = {shard.number: shard.token for shard in stored if shard.owner == self.name}
+                of_place = shards.read(place)
+            own_tokens = {
+                shard.number: shard.token for shard in of_place if shard.owner == self.name
+            }
             numbers = {
                 number for number in own_tokens if earlier_tokens.get(number) == own_tokens[number]
             }
-            alive, owned = self._live_checkers(stored, now)
-            part = fair_share(self.name, alive, owned, len(stored))
+            alive, owned = self._live_checkers(of_place, now)
+            part = fair_share(self.name, alive, owned, len(of_place))
             beyond = set(sorted(numbers)[part:])
             numbers -= beyond
             if beyond_share := own_tokens.keys() - numbers:
@@ -122,7 +124,7 @@ class OwnShards:
             }
             free = [
                 shard
-                for shard in stored
+                for shard in of_place
                 if shard.number not in numbers | beyond and self._is_free(shard, now)
             ][: part - len(numbers)]
             new_tokens = shards.take(session, place, free, self.name, now + LEASE) if free else {}
@@ -151,12 +153,12 @@ class OwnShards:
         return not shard.is_owned(now) or is_gone(shard.owner or "")
 
     def _live_checkers(
-        self, stored: Sequence[Shard], now: datetime
+        self, of_place: Sequence[Shard], now: datetime
     ) -> tuple[Collection[str], Mapping[str, int]]:
         """The names of the live checkers, this one included, and how many shards each owns."""
         names = liveness.names_alive(self.location, now, ALIVE)
         alive = {name for name in names if not is_gone(name)} | {self.name}
-        return alive, Counter(shard.owner for shard in stored if shard.owner is not None)
+        return alive, Counter(shard.owner for shard in of_place if shard.owner is not None)
 
 
 # --- The assignments that are not read yet

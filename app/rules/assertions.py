@@ -192,13 +192,15 @@ def evaluate(
         except (ValueError, RecursionError) as fault:
             reason = fault if isinstance(fault, ValueError) else _(TOO_DEEP)
             ok, error = False, f"{_name(assertion)}: {reason}"
-        shown = _shown(assertion, values, answer)
+        values_text = _shown(assertion, values, answer)
         masked = assertion.masked()
         checked.append(
-            CheckedAssertion(masked.source, masked.property, masked.op, masked.value, shown, ok)
+            CheckedAssertion(
+                masked.source, masked.property, masked.op, masked.value, values_text, ok
+            )
         )
         if ok is False and sentence is None:
-            sentence = error or _sentence(masked, shown)
+            sentence = error or _sentence(masked, values_text)
     return tuple(checked), sentence
 
 
@@ -299,11 +301,11 @@ def _shown(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> 
         answer.work.remaining -= len(value_text) // _COMPARED_CHARACTERS
         pieces.append(mask(value_text) if value_text and assertion.looks_secret() else value_text)
         length += len(value_text)
-    found_text = ", ".join(pieces)
+    values_text = ", ".join(pieces)
     # Cut to twice the limit, mask, and cut to the limit: a secret that the first cut has halved is
     # not recognized, but the second cut removes it.
-    found_text = _SECRET_MEMBER.sub(rf"\1{MASK}", answer.hide(found_text[: 2 * MAX_FOUND]))
-    return text.shortened(text.printable(found_text), MAX_FOUND)
+    values_text = _SECRET_MEMBER.sub(rf"\1{MASK}", answer.hide(values_text[: 2 * MAX_FOUND]))
+    return text.shortened(text.printable(values_text), MAX_FOUND)
 
 
 _MISSING = N_("%(what)s is missing")
@@ -365,13 +367,13 @@ def _name(assertion: Assertion) -> str:
     return f"{_(label) if label else assertion.source} {name}".rstrip()
 
 
-def _sentence(assertion: Assertion, found_text: str | None) -> str:
+def _sentence(assertion: Assertion, values_text: str | None) -> str:
     sentence = _OPS[AssertionOp(assertion.op)][1]
-    if found_text is None:
+    if values_text is None:
         sentence = _MISSING_OF if assertion.value else _MISSING
     return _(
         sentence,
         what=_name(assertion),
-        found=text.shortened(found_text or "", _MAX_QUOTED),
+        found=text.shortened(values_text or "", _MAX_QUOTED),
         value=text.shortened(assertion.value or "", _MAX_QUOTED),
     )

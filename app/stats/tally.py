@@ -272,15 +272,15 @@ def percentile(sums: Sums, percent: float) -> int | None:
     count = sum(sums.histogram.values())
     if not count:
         return None
-    rank, counted = max(1, math.ceil(count * percent / 100 - 1e-9)), 0  # the nearest rank
+    rank, count_until = max(1, math.ceil(count * percent / 100 - 1e-9)), 0  # the nearest rank
     highest = sums.response_max
     if rank == count and highest is not None:
         return highest
     if len(sums.histogram) == 1 and sums.response_count:
         return round(sums.response_sum / sums.response_count)
     for bucket_number in sorted(sums.histogram):
-        counted += sums.histogram[bucket_number]
-        if counted >= rank:
+        count_until += sums.histogram[bucket_number]
+        if count_until >= rank:
             value = round(representative(bucket_number))
             return value if highest is None else min(value, highest)
     raise AssertionError("the ranks are those of the counts")

@@ -155,7 +155,7 @@ def _as_sent(location: str) -> str:
 
 
 def _cannot_follow(source: Target, location: str, why: str) -> str:
-    shown = shortened(location, 100)
-    shown = "".join(character if character.isprintable() else "\ufffd" for character in shown)
+    beginning = shortened(location, 100)
+    beginning = "".join(c if c.isprintable() else "\ufffd" for c in beginning)
     sentence = N_("%(host)s redirects to “%(location)s”, which cannot be followed.")
-    return f"{_(sentence, host=source.netloc, location=shown)} {why}"
+    return f"{_(sentence, host=source.netloc, location=beginning)} {why}"

@@ -161,7 +161,7 @@ def _answer(
 def _text(exchange: Exchange, trace: Trace, text: str) -> tuple[Failure | None, str | None]:
     lookup = trace.spec.alert_text_lookup or ""
     cause = judge_text(trace.spec.alert_condition, lookup, text, exchange.cut)
-    shown = shortened(lookup, 80)
+    beginning = shortened(lookup, 80)
     failure = None
     if cause is not None:
         sentence = (
@@ -170,5 +170,6 @@ def _text(exchange: Exchange, trace: Trace, text: str) -> tuple[Failure | None, 
             else N_("The answer (%(status)s, %(size)s bytes) does not contain the text “%(text)s”.")
         )
         size = len(exchange.body)
-        failure = Failure(cause, _(sentence, status=reason(exchange.status), size=size, text=shown))
+        status = reason(exchange.status)
+        failure = Failure(cause, _(sentence, status=status, size=size, text=beginning))
     return failure, excerpt(text, lookup, Redactor(trace.spec)) if lookup else None

@@ -148,15 +148,15 @@ class Buffer:
             log.error("%d results on disk are damaged and left out.", fitting - len(bodies))
         return Batch(first, last, bodies, more=fitting < len(rows))
 
-    def remove(self, sent: Batch) -> None:
+    def remove(self, batch: Batch) -> None:
         """Delete the results of a batch that was sent. While the file cannot be written, they are
         not sent again by this process.
         """
         with self._lock:
             self._unwritten = [
-                result for result in self._unwritten if not sent.first <= result.id <= sent.last
+                result for result in self._unwritten if not batch.first <= result.id <= batch.last
             ]
-            self._sent = _united([*self._sent, (sent.first, min(sent.last, self._written))])
+            self._sent = _united([*self._sent, (batch.first, min(batch.last, self._written))])
             self._write()
 
     def delete_old(self, now: datetime) -> int:

@@ -180,14 +180,14 @@ def ask(
     with writing() as session:
         # This also notes the monitor in the change feed, so that each place reads its row.
         lock_state(session, monitor_id)
-        stored = session.execute(
+        rows = session.execute(
             select(row.location_id, row.asked_at, row.checked_at).where(
                 of_monitor, row.location_id.in_(places)
             )
         )
         asked_times = {
             place: asked_at
-            for place, asked_at, checked_at in stored
+            for place, asked_at, checked_at in rows
             if asked_at is not None and _is_joined(asked_at, checked_at, now, patience)
         }
         if not_asked := set(places) - asked_times.keys():

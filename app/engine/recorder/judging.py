@@ -118,8 +118,8 @@ def _decision(batch: ResultBatch, monitor: MonitorInBatch, check: NewResult) -> 
     if boundary is not None and boundary <= batch.now:
         since = max(since, boundary)
     first, last = max(since - rules.vote_valid_for, monitor.votes_from), believable(batch.now)
-    stored = rollups.checks([row.id], to_ms(first), to_ms(last) + 1)[row.id]
-    checks = [other for other in stored if other.place in rules.places_since]
+    results = rollups.checks([row.id], to_ms(first), to_ms(last) + 1)[row.id]
+    checks = [other for other in results if other.place in rules.places_since]
     # Places that have voted since were awaited at the times that are judged again.
     places_since = {
         place: max(at, monitor.rejudged_from) for place, at in rules.places_since.items()

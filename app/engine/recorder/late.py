@@ -141,9 +141,9 @@ def _store(
     if not results:
         return []
     windows = MaintenanceTimes(session, min(result.checked_at for result in results))
-    stored = journal.stored_times({_key(result) for result in results}, place)
+    keys = journal.stored_times({_key(result) for result in results}, place)
     new_results = [
-        result for result in results if result.monitor_id in monitors and _key(result) not in stored
+        result for result in results if result.monitor_id in monitors and _key(result) not in keys
     ]
     journal.insert_results([_row(result, monitors, windows, place) for result in new_results])
     session.flush()

@@ -65,9 +65,9 @@ def windows_of(
     newest = max(check.at_ms for check in new)
     start = newest - round(rules.reach.total_seconds() * 1000)
     recent = rules.reach < MAX_UNPACKED
-    stored = rollups.checks([id], start, min(newest, to_ms(until)) + 1, recent=recent)[id]
+    earlier = rollups.checks([id], start, min(newest, to_ms(until)) + 1, recent=recent)[id]
     windows = SlowWindows(rules)
-    for check in sorted({(check.at_ms, check.place): check for check in (*stored, *new)}.values()):
+    for check in sorted({(check.at_ms, check.place): check for check in (*earlier, *new)}.values()):
         windows.add(check)
     return windows
 
