@@ -114,12 +114,12 @@ def next_due(session: AnySession, now: datetime) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class LaneClaim:
-    """The row that a lane sends in this turn, if any. ``waits``: a row of the lane is due, but may
-    not be sent yet.
+    """The row that a lane sends in this turn, if any. ``must_wait``: a row of the lane is due, but
+    may not be sent yet.
     """
 
     claim: ClaimedDelivery | None = None
-    waits: bool = False
+    must_wait: bool = False
 
 
 def claim_next(session: AnySession, lane: str, health: LaneHealth, now: datetime) -> LaneClaim:
@@ -173,7 +173,7 @@ def _carry_out(
         elif isinstance(decision, lanes.Combine):
             return LaneClaim(_group(session, decision, now))
         else:
-            return LaneClaim(waits=any(row.next_attempt_at <= now for row in rows))
+            return LaneClaim(must_wait=any(row.next_attempt_at <= now for row in rows))
     return None if cut else LaneClaim()
 
 

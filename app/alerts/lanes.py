@@ -141,8 +141,8 @@ class OpeningDelivery:
     reason: str | None = None
 
     @property
-    def waits(self) -> bool:
-        """Whether it may still be sent, alone or in the digest of the quiet hours."""
+    def may_still_be_sent(self) -> bool:
+        """Alone, or in the digest of the quiet hours."""
         on_hold = self.status == DeliveryStatus.HELD and self.reason == Reason.QUIET_HOURS
         return on_hold or self.status == DeliveryStatus.PENDING
 
@@ -346,7 +346,7 @@ def _resolved(
     row: PendingRow, rows: Sequence[PendingRow], history: History, now: datetime
 ) -> LaneAction:
     opening, by_hand = history.opening_of(row), row.reason == Reason.BY_HAND
-    if opening is not None and opening.waits:
+    if opening is not None and opening.may_still_be_sent:
         if opening.reason == Reason.FLAPPING and not by_hand:
             return HoldForGood((opening.id, row.id), Reason.FLAPPING)
         return None  # even by hand, a recovery must not be sent before its outage

@@ -301,14 +301,14 @@ class Worker:
         claimed: list[ClaimedDelivery] = []
         for lane in names:
             # A lane whose decision raises is skipped for a second.
-            lane_claim = claims.LaneClaim(waits=True)
+            lane_claim = claims.LaneClaim(must_wait=True)
             with self._isolated(f"send in lane {lane}", db.session) as raised:
                 lane_claim = claims.claim_next(db.session, lane, lanes.health(lane), now)
             lanes.stuck.discard(lane)
             if raised and not claims.give_up_failing(db.session, lane, now):
                 lanes.stuck.add(lane)
             claimed += [lane_claim.claim] if lane_claim.claim is not None else []
-            if lane_claim.waits:
+            if lane_claim.must_wait:
                 lanes.skip(lane, now)
         return claimed
 
