@@ -8,15 +8,19 @@ import pytest
 from sqlalchemy import exc
 
 from app.db.faults import (
+    AT,
     AWAY,
     BUSY,
     DAMAGED,
     FULL,
     READ_ONLY,
+    DiskFault,
     cause_of,
-    public_sentence,
+    public_cause,
     unavailable,
+    with_path,
 )
+from app.errors import Unavailable
 
 
 class Refusal(Exception):
@@ -57,4 +61,9 @@ def test_operators_see_the_path_of_a_database_whose_disk_is_full_and_the_public_
     fault = exc.OperationalError("INSERT", {}, of_sqlite(sqlite3.SQLITE_FULL))
     fault.orig.path = "/var/lib/wakeful/wakeful.db"
     assert cause_of(fault) == f"{FULL} The database is /var/lib/wakeful/wakeful.db."
-    assert public_sentence(fault) == FULL
+    assert str(public_cause(fault)) == FULL
+
+
+def test_a_disk_at_fault_is_known_by_its_type_in_every_language():
+    assert with_path(DiskFault("Voll."), "/srv/w.db") == f"Voll. {AT % {'path': '/srv/w.db'}}"
+    assert with_path(Unavailable(FULL), "/srv/w.db") == FULL

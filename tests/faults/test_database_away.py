@@ -2,7 +2,6 @@
 still work, and so do connections opened meanwhile once the database works again.
 """
 
-import sqlite3
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ import sqlalchemy as sa
 
 from app.db import db, faults, writing
 from app.db.tables import SettingRow
-from app.errors import Unavailable
 from tests.factories import make_key, make_monitor, make_person, now
 from tests.support.troubles import bound, failing, full, locked, read_only
 from tests.web.visitor import Visitor
@@ -200,15 +198,3 @@ def test_connections_to_a_server_that_became_a_standby_are_closed(relayed):
         assert str(faults.unavailable(error.value)) == faults.READ_ONLY
         store("after")
         assert db.session.scalar(sa.text("SELECT pg_backend_pid()")) != first
-
-
-def test_the_operator_gets_the_path_of_a_database_whose_disk_is_at_fault():
-    """By the fault, not by its sentence, which may be translated."""
-    code = sqlite3.OperationalError("database or disk is full")
-    code.sqlite_errorcode = sqlite3.SQLITE_FULL
-    cause = faults.unavailable(sa.exc.OperationalError("INSERT", {}, code))
-    assert faults.with_path(cause, "/srv/wakeful.db") == f"{faults.FULL} " + faults.AT % {
-        "path": "/srv/wakeful.db"
-    }
-    assert faults.with_path(faults.DiskFault("Voll."), "/srv").startswith("Voll. The database")
-    assert faults.with_path(Unavailable(faults.FULL), "/srv") == faults.FULL
