@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 from sqlalchemy.engine import make_url
 
-from app import create_app
+from app import create_app, create_core
 from app.config import Settings
 from app.db import db, faults
 from app.engine import now
@@ -50,7 +50,16 @@ def relayed_settings(relay: Relay, postgres_url: str, settings: Settings) -> Set
 
 @pytest.fixture
 def relayed(relayed_settings: Settings) -> Iterator[Flask]:
-    app = create_app(relayed_settings)
+    yield from _opened(create_core(relayed_settings))
+
+
+@pytest.fixture
+def relayed_app(relayed_settings: Settings) -> Iterator[Flask]:
+    """With its pages and its API."""
+    yield from _opened(create_app(relayed_settings))
+
+
+def _opened(app: Flask) -> Iterator[Flask]:
     yield app
     now.close(app)
     with app.app_context():

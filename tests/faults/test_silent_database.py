@@ -103,8 +103,8 @@ def test_a_migration_has_no_limit(relayed, monkeypatch):
         assert done.is_set()
 
 
-def test_readyz_reports_it_soon_and_healthz_still_answers(relayed, relay):
-    visitor = relayed.test_client()
+def test_readyz_reports_it_soon_and_healthz_still_answers(relayed_app, relay):
+    visitor = relayed_app.test_client()
     assert visitor.get("/readyz").status_code == 200
     relay.swallow(*BOTH)
     start = time.monotonic()
@@ -117,13 +117,13 @@ def test_readyz_reports_it_soon_and_healthz_still_answers(relayed, relay):
     assert visitor.get("/readyz").status_code == 200
 
 
-def test_while_one_thread_connects_the_others_fail_at_once(relayed, relay):
+def test_while_one_thread_connects_the_others_fail_at_once(relayed_app, relay):
     relay.swallow(*BOTH)
-    assert relayed.test_client().get("/readyz").status_code == 503
+    assert relayed_app.test_client().get("/readyz").status_code == 503
     answers, start = [], threading.Barrier(8)
 
     def connect():
-        with relayed.app_context():
+        with relayed_app.app_context():
             start.wait()
             try:
                 db.engine.connect()
@@ -141,11 +141,11 @@ def test_while_one_thread_connects_the_others_fail_at_once(relayed, relay):
     ]
 
 
-def test_pages_and_api_answer_503_with_a_time_to_come_back(relayed, relay, monkeypatch):
+def test_pages_and_api_answer_503_with_a_time_to_come_back(relayed_app, relay, monkeypatch):
     monkeypatch.setattr(connections, "_patience", connections.ContextVar("patience", default=1.0))
-    make_person(relayed)
-    key = make_key(relayed)
-    visitor = Visitor(relayed).log_in("admin@wakeful.test")
+    make_person(relayed_app)
+    key = make_key(relayed_app)
+    visitor = Visitor(relayed_app).log_in("admin@wakeful.test")
     assert visitor.open("/").status == 200
     relay.swallow(*BOTH)
     page = visitor.open("/").page
@@ -153,7 +153,7 @@ def test_pages_and_api_answer_503_with_a_time_to_come_back(relayed, relay, monke
     assert int(page.headers["Retry-After"]) > 0
     assert "The database cannot be used now" in page.text
     assert "bug in Wakeful" not in page.text
-    answer = relayed.test_client().get(
+    answer = relayed_app.test_client().get(
         "/api/v1/monitors", headers={"Authorization": f"Bearer {key}"}
     )
     assert answer.status_code == 503
