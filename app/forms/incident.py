@@ -52,7 +52,7 @@ class IncidentStoreForm(IncidentUpdateForm):
 class IncidentIds(IdList):
     """The ids of one incident or more."""
 
-    kind, required = "incident", True
+    noun, required = "incident", True
 
 
 class AcknowledgeAllForm(SchemaForm):

@@ -390,10 +390,12 @@ class EntryList(ListField):
 
 
 class IdList(EntryList):
-    """Ids of monitors: a tuple of ``int``."""
+    """Ids of records: a tuple of ``int``. ``noun``: of a record, for the sentence of a fault."""
+
+    noun = "monitor"
 
     def read_entry(self, value: str) -> int:
-        return text.record_id(value)
+        return text.record_id(value, self.noun)
 
 
 class DependencyIds(IdList):

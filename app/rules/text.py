@@ -102,11 +102,11 @@ def too_many(limit: int) -> str:
     return _("There are too many. Use %(most)s at most.", most=f"{limit:,}")
 
 
-def record_id(value: str) -> int:
-    """An id. Its fault says that there is no such monitor."""
+def record_id(value: str, noun: str = "monitor") -> int:
+    """An id. Its fault says that there is no such record."""
     number = integer(value)
     if not 1 <= number <= MAX_ID:
-        raise ValueError(no_such("monitor", number))
+        raise ValueError(no_such(noun, number))
     return number
 
 
