@@ -56,49 +56,49 @@ function showLookup() { lookup.hidden = condition.value === "url_unavailable"; }
 condition.addEventListener("change", showLookup);
 showLookup();
 
-const test = form.querySelector("[data-test]"); // some servers cannot check
+const check = form.querySelector("[data-check]"); // some servers cannot check
 const outcome = document.querySelector("[data-outcome]");
-test?.addEventListener("click", async (event) => {
+check?.addEventListener("click", async (event) => {
   event.preventDefault();
-  if (test.getAttribute("aria-busy") === "true") return;
-  test.setAttribute("aria-busy", "true");
+  if (check.getAttribute("aria-busy") === "true") return;
+  check.setAttribute("aria-busy", "true");
   const body = new FormData(form);
-  body.set("test", "1");
+  body.set("check", "1");
   try {
-    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(body), headers: { "X-Fragment": "test" }, redirect: "error" });
+    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(body), headers: { "X-Fragment": "check" }, redirect: "error" });
     if (!answer.headers.get("content-type")?.startsWith("text/html") || answer.status >= 400) throw new Error(answer.statusText);
     outcome.innerHTML = await answer.text();
     showFaulty();
   } catch {
     // Submit without the script: the page then shows the errors and keeps what was typed. A button that
     // is marked busy would not submit.
-    test.removeAttribute("aria-busy");
-    form.requestSubmit(test);
+    check.removeAttribute("aria-busy");
+    form.requestSubmit(check);
     return;
   }
-  test.removeAttribute("aria-busy");
+  check.removeAttribute("aria-busy");
   outcome.focus({ preventScroll: true });
   outcome.scrollIntoView({ block: "nearest" });
 });
 
 // How often it would have alerted because it is slow, with the values that are typed. The sentence is
 // taken from the page that a browser without scripts would show.
-const foresight = form.querySelector("[data-foresight]");
-async function foresee() {
+const slowAlerts = form.querySelector("[data-slow-alerts]");
+async function countSlowAlerts() {
   const body = new FormData(form);
-  body.set("preview", "slow_alert_after");
+  body.set("slow_alerts", "slow_alert_after");
   try {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(body), redirect: "error" });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    foresight.textContent = page.querySelector("[data-foresight]").textContent;
+    slowAlerts.textContent = page.querySelector("[data-slow-alerts]").textContent;
   } catch {
-    foresight.textContent = "";
+    slowAlerts.textContent = "";
   }
 }
-form.querySelector("[data-foresee]")?.addEventListener("click", (event) => { event.preventDefault(); foresee(); });
+form.querySelector("[data-count-slow-alerts]")?.addEventListener("click", (event) => { event.preventDefault(); countSlowAlerts(); });
 // The sentence is not about changed values.
-for (const name of foresight ? ["slow_after", "slow_alert_after"] : []) {
-  form.querySelector(`#${name}`).addEventListener("input", () => { foresight.textContent = ""; });
+for (const name of slowAlerts ? ["slow_after", "slow_alert_after"] : []) {
+  form.querySelector(`#${name}`).addEventListener("input", () => { slowAlerts.textContent = ""; });
 }
 
 // Show the faults and the answers of each row, and those of the whole list, from the fresh page.

@@ -587,14 +587,14 @@ def first_done(futures, number):
     return done
 
 
-@pytest.mark.parametrize("headers", [{"X-Fragment": "test"}, {}], ids=["in place", "of one page"])
+@pytest.mark.parametrize("headers", [{"X-Fragment": "check"}, {}], ids=["in place", "of one page"])
 def test_slow_tests_on_the_dashboard_leave_threads_for_others(patient, key, headers):
     """Tests of one page are one form sent many times: each waits for the first."""
     person = patient.log_in("admin@wakeful.test", PASSWORD)
     page = person.get(f"{patient.base}/monitors/new", timeout=60).text
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)[1]
     with silent() as (url, release), ThreadPoolExecutor(20) as pool:
-        typed = {"csrf_token": token, "name": "Slow", "url": url, "timeout": "60", "test": "1"}
+        typed = {"csrf_token": token, "name": "Slow", "url": url, "timeout": "60", "check": "1"}
         more = {"headers": headers, "cookies": person.cookies.get_dict()}
         asked = [pool.submit(patient.post, "/monitors/new", typed, **more) for _ in range(20)]
         waiting = LONG_WAITS.size if headers else 1 + REPEATED_FORMS.size

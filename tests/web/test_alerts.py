@@ -84,8 +84,8 @@ def test_each_alert_of_a_monitors_page_is_tested_and_its_answer_stands_beside_it
     editor.shows("Delivered. HTTP 200: ok", "Not delivered. HTTP 404")
     assert SECRET not in editor.page.text
     other = make_monitor(app, name="Blog")
-    for tried in ("1,2", "999,x,-1,٣", "1" * 5000):
-        assert editor.open(f"/monitors/{other.id}?tried={tried}").status == 200
+    for ids in ("1,2", "999,x,-1,٣", "1" * 5000):
+        assert editor.open(f"/monitors/{other.id}?test_alerts={ids}").status == 200
         assert "Not delivered" not in editor.text, "these were tests of another monitor"
 
 

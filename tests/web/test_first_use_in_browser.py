@@ -89,7 +89,7 @@ def test_how_often_it_would_have_alerted_is_said_where_somebody_asks(
     app: Flask, visit: Visit
 ) -> None:
     page = visit(f"/monitors/{make_monitor(app).id}/edit")
-    sentence, when = page.locator("[data-foresight]"), page.locator("summary", has_text="When to")
+    sentence, when = page.locator("[data-slow-alerts]"), page.locator("summary", has_text="When to")
     when.click()
     page.get_by_label("Slow after, in milliseconds").fill("900")
     page.get_by_label("Slow alert after, in minutes").fill("5")

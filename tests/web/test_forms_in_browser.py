@@ -117,11 +117,11 @@ def test_a_test_whose_answer_is_lost_goes_the_plain_way(visit, httpserver):
 
 
 @PHONE
-def test_the_outcome_of_a_test_is_wholly_in_sight(visit, httpserver):
+def test_the_outcome_of_a_check_is_wholly_in_sight(visit, httpserver):
     httpserver.expect_request("/").respond_with_data("All is well here")
     page = visit("/monitors/new")
     page.get_by_label("URL", exact=True).fill(httpserver.url_for("/"))
-    button, outcome = page.locator("[data-test]"), page.locator("[data-outcome]")
+    button, outcome = page.locator("[data-check]"), page.locator("[data-outcome]")
     button.click()
     expect(outcome).to_be_focused()
     # Scroll to where the bar covers the end of it.

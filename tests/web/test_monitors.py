@@ -252,8 +252,8 @@ def test_check_now_and_test_before_saving_say_what_they_saw(app, editor, httpser
 def test_a_test_for_the_script_is_the_outcome_alone(app, editor, httpserver):
     httpserver.expect_request("/").respond_with_data("fine")
     form, _ = editor.open("/monitors/new").form_with("Save")
-    values = dict(form.values) | {"url": httpserver.url_for("/"), "test": "1"}
-    answer = editor.client.post("/monitors/new", data=values, headers={"X-Fragment": "test"})
+    values = dict(form.values) | {"url": httpserver.url_for("/"), "check": "1"}
+    answer = editor.client.post("/monitors/new", data=values, headers={"X-Fragment": "check"})
     assert answer.status_code == 200
     assert "<html" not in answer.text
     assert "HTTP 200" in answer.text

@@ -73,7 +73,7 @@ NEVER_SHOWN_AGAIN = ("csrf_token", *SECRETS)
 # Hidden fields and buttons of forms: sent again, and not shown among what people typed.
 CONTROL_FIELDS = frozenset({
     "shown", "sealed", "sealed_form", "username", "once", "back", "rest", "sure", "done", "failed",
-    "add", "remove", "pick", "do", "find", "search", "preview", "test",
+    "add", "remove", "pick", "do", "find", "search", "preview", "check", "slow_alerts",
 })  # fmt: skip
 
 

@@ -1,12 +1,12 @@
 """Summaries of the folded sections of the monitor form, and of the alerts for slowness.
 
 The script ``fold-summaries.js`` updates the summaries while people type; ``as_data`` gives it the
-parts.
+parts of a section.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -33,66 +33,66 @@ class SummaryPart:
     counted: Callable[[int], str] | None = None
     none: str = ""
 
-    def words(self, value: str) -> str:
-        text = self.counted(int(value)) if self.counted and value.isdecimal() else _(self.text)
-        return text.replace("{}", value)
 
-
-WHEN = (
-    SummaryPart("alert_condition"),
-    SummaryPart("alert_text_lookup", "“{}”"),
-    SummaryPart("timeout", N_("within {} s")),
-    SummaryPart("slow_after", N_("slow after {} ms")),
-    SummaryPart("slow_alert_after", N_("alert when slow for {} min")),
-    SummaryPart(
-        "confirmations", "", lambda num: _n("{} recheck", "{} rechecks", num), N_("no rechecks")
+SECTIONS: Mapping[str, Sequence[SummaryPart]] = {
+    "when": (
+        SummaryPart("alert_condition"),
+        SummaryPart("alert_text_lookup", "“{}”"),
+        SummaryPart("timeout", N_("within {} s")),
+        SummaryPart("slow_after", N_("slow after {} ms")),
+        SummaryPart("slow_alert_after", N_("alert when slow for {} min")),
+        SummaryPart(
+            "confirmations", "", lambda num: _n("{} recheck", "{} rechecks", num), N_("no rechecks")
+        ),
+        SummaryPart("assertions", counted=lambda num: _n("{} assertion", "{} assertions", num)),
     ),
-    SummaryPart("assertions", counted=lambda num: _n("{} assertion", "{} assertions", num)),
-)
-DUE = (
-    SummaryPart("period", N_("every {} s")),
-    SummaryPart("schedule"),
-    SummaryPart("zone"),
-    SummaryPart("grace", N_("grace {} s")),
-    SummaryPart("max_run", N_("runs up to {} s")),
-    SummaryPart("slug"),
-)
-WHOM = (
-    SummaryPart("contacts"),
-    SummaryPart("alerts", counted=lambda num: _n("{} channel", "{} channels", num)),
-    SummaryPart("remind_after", N_("reminder every {} minutes")),
-    SummaryPart("quiet_start", N_("quiet from {}")),
-    SummaryPart("quiet_end", N_("until {}")),
-)
-REQUEST = (
-    SummaryPart("request_method"),
-    SummaryPart("accepted_statuses", N_("expects {}")),
-    SummaryPart("follow_redirects", "", none=N_("no redirects")),
-    SummaryPart("cache_buster", N_("bypasses caches")),
-    SummaryPart("request_headers", counted=lambda num: _n("{} header", "{} headers", num)),
-    SummaryPart("request_auth_username", N_("as {}")),
-    SummaryPart("request_body", N_("with a body")),
-)
-EXPIRY = (
-    SummaryPart("ssl_alert_days", N_("Certificate: {}")),
-    SummaryPart("domain_alert_days", N_("Domain: {}")),
-    SummaryPart("verify_tls", "", none=N_("certificate not verified")),
-    SummaryPart("starttls"),
-)
-THROUGH = (SummaryPart("depends_on", counted=lambda num: _n("{} monitor", "{} monitors", num)),)
-MAINTENANCE = (
-    SummaryPart("maintenance_start_at", N_("From {}")),
-    SummaryPart("maintenance_end_at", N_("until {}")),
-)
+    "due": (
+        SummaryPart("period", N_("every {} s")),
+        SummaryPart("schedule"),
+        SummaryPart("zone"),
+        SummaryPart("grace", N_("grace {} s")),
+        SummaryPart("max_run", N_("runs up to {} s")),
+        SummaryPart("slug"),
+    ),
+    "whom": (
+        SummaryPart("contacts"),
+        SummaryPart("alerts", counted=lambda num: _n("{} channel", "{} channels", num)),
+        SummaryPart("remind_after", N_("reminder every {} minutes")),
+        SummaryPart("quiet_start", N_("quiet from {}")),
+        SummaryPart("quiet_end", N_("until {}")),
+    ),
+    "request": (
+        SummaryPart("request_method"),
+        SummaryPart("accepted_statuses", N_("expects {}")),
+        SummaryPart("follow_redirects", "", none=N_("no redirects")),
+        SummaryPart("cache_buster", N_("bypasses caches")),
+        SummaryPart("request_headers", counted=lambda num: _n("{} header", "{} headers", num)),
+        SummaryPart("request_auth_username", N_("as {}")),
+        SummaryPart("request_body", N_("with a body")),
+    ),
+    "expiry": (
+        SummaryPart("ssl_alert_days", N_("Certificate: {}")),
+        SummaryPart("domain_alert_days", N_("Domain: {}")),
+        SummaryPart("verify_tls", "", none=N_("certificate not verified")),
+        SummaryPart("starttls"),
+    ),
+    "through": (
+        SummaryPart("depends_on", counted=lambda num: _n("{} monitor", "{} monitors", num)),
+    ),
+    "maintenance": (
+        SummaryPart("maintenance_start_at", N_("From {}")),
+        SummaryPart("maintenance_end_at", N_("until {}")),
+    ),
+}
 
 
-def words(form: BrowserMonitorForm, parts: Sequence[SummaryPart], empty: str = "") -> str:
-    """The texts for these fields; ``empty`` if there are none."""
-    texts = (_words(form, part) for part in parts if part.field in form and _has(form, part.field))
-    return ", ".join(filter(None, texts)) or empty
+def words(form: BrowserMonitorForm, section: str, empty: str = "") -> str:
+    """The texts for the fields of a section; ``empty`` if there are none."""
+    parts = [part for part in SECTIONS[section] if part.field in form and _has(form, part.field)]
+    return ", ".join(filter(None, (_words(form, part) for part in parts))) or empty
 
 
-def as_data(parts: Sequence[SummaryPart]) -> list[dict[str, str]]:
+def as_data(section: str) -> list[dict[str, str]]:
     return [
         {
             "field": part.field,
@@ -100,7 +100,7 @@ def as_data(parts: Sequence[SummaryPart]) -> list[dict[str, str]]:
             "many": part.counted(2) if part.counted else "",
             "none": _(part.none),
         }
-        for part in parts
+        for part in SECTIONS[section]
     ]
 
 
@@ -121,7 +121,8 @@ def _words(form: BrowserMonitorForm, part: SummaryPart) -> str:
     value = _value(field)
     if value in ("", "0"):
         return _(part.none)
-    return part.words(value)
+    text = part.counted(int(value)) if part.counted and value.isdecimal() else _(part.text)
+    return text.replace("{}", value)
 
 
 def _value(field: Any) -> str:

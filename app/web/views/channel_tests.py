@@ -76,7 +76,7 @@ def tests_in_address(monitor_id: int | None) -> Sequence[Delivery]:
     no monitor.
     """
     tests = []
-    for id in map(digits, request.args.get("tried", "").split(",")[:MAX_ALERTS]):
+    for id in map(digits, request.args.get("test_alerts", "").split(",")[:MAX_ALERTS]):
         if id is not None:
             with suppress(NotFound):
                 tests.append(current_store().deliveries.get(id))

@@ -65,7 +65,7 @@ def show(id: int) -> Response:
         monitors=store.monitors.list(query),
         deliveries=deliveries,
         names=names_of(deliveries.items),
-        tried=channel_tests.tests_in_address(None),
+        test_alerts=channel_tests.tests_in_address(None),
     )
 
 
@@ -98,11 +98,11 @@ class ContactEditing(Editing[Contact, BrowserForm]):
         if self.form.change_rows():
             return self.page(200)
         if channel_tests.BUTTON in request.form:
-            return self.page(200, tried=channel_tests.send_typed(self.form.channels, None))
+            return self.page(200, test_alerts=channel_tests.send_typed(self.form.channels, None))
         return None
 
     def context(self) -> dict[str, Any]:
-        return {"lacking": choices.channels_not_set_up(self.form), "tried": {}}
+        return {"lacking": choices.channels_not_set_up(self.form), "test_alerts": {}}
 
 
 ContactEditing.register(blueprint)
@@ -113,8 +113,8 @@ def test(id: int) -> Response:
     store = current_store()
     ids = store.contacts.test(id)
     store.deliveries.answers(ids, channel_tests.WAIT_SECONDS)
-    tried = ",".join(map(str, ids))
-    return redirect(url_for(".show", id=id, tried=tried, _anchor="channels"))
+    test_alerts = ",".join(map(str, ids))
+    return redirect(url_for(".show", id=id, test_alerts=test_alerts, _anchor="channels"))
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])

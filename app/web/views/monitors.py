@@ -1,4 +1,4 @@
-"""Monitors: list, show, new, edit, clone, delete, pause, check now, test before saving."""
+"""Monitors: list, show, new, edit, clone, delete, pause, check now, check before saving."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 from app.checks.kinds import kind_of
 from app.errors import Conflict, Throttled, Unavailable, WakefulError
 from app.forms import queries
-from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
+from app.forms.browser import BrowserCheckForm, BrowserMonitorForm
 from app.forms.fields import with_scheme
 from app.forms.lists import PairList
 from app.forms.monitor import ADDED_FIELDS, MonitorForm, name_of
@@ -55,7 +55,8 @@ OWN_FILTERS = ("state", "tag", "location")
 REFUSED_BULK = "bulk"  # the key in the session of the bar below the list, as it was refused
 DEFAULT_INTERVAL = 60
 DEPENDS_ON, FIND = "depends_on", "find_parents"  # the field, and the button that searches for it
-PREVIEW = "preview"  # the button that asks how often it would have alerted because it is slow
+CHECK = "check"  # the button that checks what is typed
+SLOW_ALERTS = "slow_alerts"  # the button that counts the alerts for slowness of past results
 LOCATIONS, LOCATION_RULE, CONTACTS = "locations", "location_rule", "contacts"  # fields
 CHECKED_ELSEWHERE = N_(
     "The check was made from %(place)s, which is not one of this monitor's places. So it is "
@@ -170,14 +171,15 @@ def show(id: int) -> Response:
         "monitors/show.html",
         "monitors/_shown.html",
         monitor=monitor,
-        tried=channel_tests.tests_in_address(id),
+        test_alerts=channel_tests.tests_in_address(id),
         # These are called where they are shown: not every page or part shows them.
         chain_of=statistics.certificate_chain,
         parents_of=lambda of: current_store().monitors.refs(ids=of.depends_on),
         children_of=current_store().monitors.children,
         windows_of=planned.for_monitor,
         call_commands=calling.commands_of,
-        expiries=monitor_rows,
+        certificate_alert=monitor_rows.certificate_alert,
+        domain_alert=monitor_rows.domain_alert,
         missing=_labels(monitor.missing),
         misread=_labels(monitor.misread),
         **statistics.context_of(monitor),
@@ -220,24 +222,23 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         return form
 
     def answer_unread(self, fault: WakefulError) -> Response:
-        if request.headers.get(fragments.HEADER) == "test":
+        if request.headers.get(fragments.HEADER) == CHECK:
             return self.outcome_part(faults=[], failure=str(fault))
         return super().answer_unread(fault)
 
     def answer_button(self) -> Response | None:
         """The buttons add or remove a row, find parents, add an offered assertion, send test
-        alerts, preview slow alerts, or check what is typed.
+        alerts, count alerts for slowness, or check what is typed.
         """
-        if self.form.change_rows() or (FIND in request.form and DEPENDS_ON in self.form):
-            return self.page(200)
-        if "offer" in request.form and "assertions" in self.form:
-            self.form.assertions.add_offered(request.form["offer"])
-            return self.page(200)
         if channel_tests.BUTTON in request.form:
             return self._send_tests()
-        if PREVIEW in request.form:
+        is_offer = "offer" in request.form and "assertions" in self.form
+        if is_offer:
+            self.form.assertions.add_offered(request.form["offer"])
+        finds_parents = FIND in request.form and DEPENDS_ON in self.form
+        if is_offer or finds_parents or self.form.change_rows() or SLOW_ALERTS in request.form:
             return self.page(200)
-        return self._check_typed() if "test" in request.form else None
+        return self._check_typed() if CHECK in request.form else None
 
     def question(self) -> Response | None:
         twins = self._twins()
@@ -282,16 +283,17 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         if DEPENDS_ON in form:
             form.depends_on.choices = choices.parents(form, self.record, search)
         return {
-            "summaries": form_summaries,
+            "summary": form_summaries.words,
+            "summary_data": form_summaries.as_data,
             # Only if somebody asks: it reads the checks of a month.
             "slow_alerts": form_summaries.slow_alerts(form, self.id)
-            if PREVIEW in request.form
+            if SLOW_ALERTS in request.form
             else "",
             "search": search,
             "lacking": choices.channels_not_set_up(form),
-            "tried": {},
+            "test_alerts": {},
             "twins": (),
-            "tested": False,
+            "shows_outcome": False,
         }
 
     @property
@@ -301,30 +303,34 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
     def _send_tests(self) -> Response:
         """Send a test alert to the channels as they are typed, saved or not."""
         alerts = self.form.alerts
-        tried = channel_tests.send_typed(alerts, None if self.clone else self.id)
+        test_alerts = channel_tests.send_typed(alerts, None if self.clone else self.id)
         faulty = alerts.errors or any(row.all_errors for row in alerts.rows)
-        return self.page(422 if faulty else 200, tried=tried)
+        return self.page(422 if faulty else 200, test_alerts=test_alerts)
 
     def _check_typed(self) -> Response:
         """Run a check with the typed fields and store nothing. A request by script gets only the
         outcome.
         """
         form, check = self.form, BrowserCheckForm(record=self.record, **_form_context())
-        shown: dict[str, Any] = {"outcome": None, "failure": None, "twins": ()}
+        context: dict[str, Any] = {"outcome": None, "failure": None, "twins": ()}
         valid = check.validate()
         if valid:
             try:
-                shown["twins"] = self._twins()
+                context["twins"] = self._twins()
                 outcome = current_store().checks.run_unsaved(check.fields(), secrets_from=self.id)
-                shown |= self._outcome_context(outcome)
+                context |= self._outcome_context(outcome)
             except WakefulError as fault:
-                shown["failure"] = str(fault)
+                context["failure"] = str(fault)
         else:
-            _show_faults(form, check)
-        shown["kind"] = kind_of(check.url.data or "")
-        if request.headers.get(fragments.HEADER) == "test":
-            return self.outcome_part(faults=check.error_summary(), **shown)
-        return self.page(200 if valid else 422, tested=True, **shown)
+            for field in check.schema_fields():
+                form_field = form[field.short_name]
+                form_field.errors = field.errors
+                if isinstance(field, PairList) and isinstance(form_field, PairList):
+                    form_field.rows = field.rows
+        context["kind"] = kind_of(check.url.data or "")
+        if request.headers.get(fragments.HEADER) == CHECK:
+            return self.outcome_part(faults=check.error_summary(), **context)
+        return self.page(200 if valid else 422, shows_outcome=True, **context)
 
     def _outcome_context(self, outcome: Outcome) -> dict[str, Any]:
         form, left_out = self.form, None
@@ -333,17 +339,9 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
         offers = checked.offers(outcome) if "assertions" in form else {}
         return {"outcome": outcome, "offers": offers, "left_out": left_out}
 
-    def outcome_part(self, **shown: Any) -> Response:
-        page = render_template("monitors/_test.html", form=self.form, tested=True, **shown)
+    def outcome_part(self, **context: Any) -> Response:
+        page = render_template("monitors/_outcome.html", form=self.form, **context)
         return Response(page, mimetype="text/html")
-
-
-def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
-    for field in check.schema_fields():
-        form_field = form[field.short_name]
-        form_field.errors = field.errors
-        if isinstance(field, PairList) and isinstance(form_field, PairList):
-            form_field.rows = field.rows
 
 
 class MonitorCloning(MonitorEditing):
@@ -417,21 +415,17 @@ def _added_fields_shown() -> bool:
     return any(name in request.form for name in ADDED_FIELDS)
 
 
-@blueprint.post("/<int:id>/pause")
-def pause(id: int) -> Response:
-    monitor = current_store().monitors.update(id, {"pause": True})
-    sentence = _("%(name)s paused. It is not checked until you resume it.", name=monitor.name)
-    flash_if_kept("pause", True, monitor, sentence)
-    return redirect(_back(id))
-
-
-@blueprint.post("/<int:id>/resume")
-def resume(id: int) -> Response:
-    monitor = current_store().monitors.update(id, {"pause": False})
-    sentence = _("%(name)s resumed. It is checked at once.", name=monitor.name)
-    if servers.is_bare():  # a bare server does not say when it checks
+@blueprint.post("/<int:id>/pause", endpoint="pause", defaults={"pause": True})
+@blueprint.post("/<int:id>/resume", endpoint="resume", defaults={"pause": False})
+def set_pause(id: int, pause: bool) -> Response:
+    monitor = current_store().monitors.update(id, {"pause": pause})
+    if pause:
+        sentence = _("%(name)s paused. It is not checked until you resume it.", name=monitor.name)
+    elif servers.is_bare():  # a bare server does not say when it checks
         sentence = _("%(name)s resumed.", name=monitor.name)
-    flash_if_kept("pause", False, monitor, sentence)
+    else:
+        sentence = _("%(name)s resumed. It is checked at once.", name=monitor.name)
+    flash_if_kept("pause", pause, monitor, sentence)
     return redirect(_back(id))
 
 
@@ -457,8 +451,8 @@ def test_alert(id: int) -> Response:
     if not ids:
         flash(_("This monitor has no alert channels yet. Add one to the monitor first."), "warning")
         return redirect(_back(id))
-    tried = ",".join(map(str, ids))
-    return redirect(url_for(".show", id=id, tried=tried, _anchor="alerts"))
+    test_alerts = ",".join(map(str, ids))
+    return redirect(url_for(".show", id=id, test_alerts=test_alerts, _anchor="alerts"))
 
 
 @blueprint.post("/<int:id>/ping-url")
