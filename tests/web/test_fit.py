@@ -35,9 +35,9 @@ COVERED = """() => {
   return [covered, said];
 }"""
 
-# The links and buttons of rows that are lower than a thumb needs.
+# The links and buttons of rows, and breadcrumbs, that are lower than a thumb needs.
 TOO_LOW = """[...document.querySelectorAll(
-  "main .btn, main summary, .tabs a, .list .name, .list th a, .list td > a:only-child, .name-link"
+  "main .btn, main summary, .tabs a, .crumbs a, .list a, .name-link, a.tag"
 )].filter((target) => target.checkVisibility() && target.getBoundingClientRect().height < 32)
   .map((target) => target.outerHTML.slice(0, 120))"""
 
@@ -93,8 +93,9 @@ def test_links_and_buttons_of_rows_are_high_enough_for_a_thumb(app, visit):
     hour = timedelta(hours=1)
     store_of(app).windows.create({"name": "Backup", "start_at": now(), "end_at": now() + hour})
     low = {}
-    for path in ("/", "/monitors", "/monitors/1", "/monitors/1/checks", "/incidents",
-                 "/maintenance", "/reports"):  # fmt: skip
+    for path in ("/", "/monitors", "/monitors/1", "/monitors/1/edit", "/monitors/1/checks",
+                 "/incidents", "/incidents/1/edit", "/maintenance", "/reports", "/deliveries",
+                 "/settings/locations", "/contacts"):  # fmt: skip
         page = visit(path)
         page.set_viewport_size({"width": 390, "height": 800})
         low[path] = page.evaluate(TOO_LOW)
