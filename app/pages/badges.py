@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from app.i18n import _
 from app.pages.addresses import PageContext
-from app.pages.text import one_line, page_url
+from app.pages.feed_text import one_line, page_url
 from app.paths import STATIC
 from app.records import Component, ComponentState, PublicPage
 from app.rules.page_state import PAGE

@@ -54,8 +54,8 @@ class BarsCache:
 
 
 def bars(days: Sequence[PublicDay], uptime: float | None) -> Bars:
-    kinds = [day_class(day) for day in days]
-    return Bars(STEP * len(days) - 1, _lines(kinds), _data(days), bars_label(days, uptime))
+    classes = [day_class(day) for day in days]
+    return Bars(STEP * len(days) - 1, _lines(classes), _data(days), bars_label(days, uptime))
 
 
 def day_class(day: PublicDay) -> str:
@@ -69,13 +69,13 @@ def day_class(day: PublicDay) -> str:
     return "g" if day.maintenance_s < 3600 else "m"
 
 
-def _lines(kinds: Sequence[str]) -> list[tuple[str, str]]:
+def _lines(classes: Sequence[str]) -> list[tuple[str, str]]:
     paths: dict[str, str] = {}
     start = 0
-    for kind, run in groupby(kinds):
+    for name, run in groupby(classes):
         days = len(list(run))
-        y = f"{HEIGHT - HEIGHTS[kind] / 2:g}"
-        paths[kind] = f"{paths.get(kind, '')}M{STEP * start} {y}h{STEP * days - 1}"
+        y = f"{HEIGHT - HEIGHTS[name] / 2:g}"
+        paths[name] = f"{paths.get(name, '')}M{STEP * start} {y}h{STEP * days - 1}"
         start += days
     return list(paths.items())
 
@@ -99,9 +99,9 @@ def _day_data(day: PublicDay) -> str | None:
     """None for a day that was simply up."""
     if day.uptime == 100 and not (day.maintenance_s or day.unknown_s):
         return None
-    shown = "" if day.uptime is None else percent(day.uptime).rstrip("%")
+    uptime = "" if day.uptime is None else percent(day.uptime).rstrip("%")
     seconds = (day.down_s, day.maintenance_s, day.unknown_s)
-    return ":".join([shown, *(str(n) if n else "" for n in seconds)]).rstrip(":")
+    return ":".join([uptime, *(str(n) if n else "" for n in seconds)]).rstrip(":")
 
 
 def bars_label(days: Sequence[PublicDay], uptime: float | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from app.i18n import _
-from app.pages.text import affected, clean, newest, one_line, page_url
+from app.pages.feed_text import affected, clean, newest, one_line, page_url
 from app.records import PublicPage, PublicWindow
 
 LINE_BYTES = 75

@@ -70,7 +70,7 @@ class Copies:
             )  # fmt: skip
         if is_new and name.startswith(MONTH):
             # There may be many months: those that were not read for longest are deleted.
-            months = [stored for stored in self.names() if stored.startswith(MONTH)]
+            months = [copy for copy in self.names() if copy.startswith(MONTH)]
             for unused in sorted(months, key=self._written_at, reverse=True)[MONTHS:]:
                 self.delete(unused)
 
@@ -123,8 +123,8 @@ def image_name(page_id: int, image: str) -> str:
 
 def page_of(name: str) -> int | None:
     """The id of the page whose copy has this name; None for other names."""
-    for kind in (PAGE, MONTH, IMAGE):
-        number = name.removeprefix(kind).partition("-")[0]
-        if name.startswith(kind) and number.isdecimal():
+    for prefix in (PAGE, MONTH, IMAGE):
+        number = name.removeprefix(prefix).partition("-")[0]
+        if name.startswith(prefix) and number.isdecimal():
             return int(number)
     return None

@@ -14,7 +14,16 @@ from html import escape
 from xml.etree import ElementTree
 
 from app.i18n import _
-from app.pages.text import affected, clean, html_of, newest, one_line, page_url, post_link, time_in
+from app.pages.feed_text import (
+    affected,
+    clean,
+    html_of,
+    newest,
+    one_line,
+    page_url,
+    post_link,
+    time_in,
+)
 from app.records import Post, PostUpdate, PublicPage
 from app.rules.page_state import post_word
 from app.rules.time import iso
@@ -137,8 +146,8 @@ def _description(page: PublicPage) -> str:
     return about or _("%(page)s: incidents and maintenance", page=one_line(page.page.name))
 
 
-def _feed_url(page: PublicPage, kind: str) -> str:
-    return f"{page_url(page)}/feed.{kind}"
+def _feed_url(page: PublicPage, ending: str) -> str:
+    return f"{page_url(page)}/feed.{ending}"
 
 
 def _tag_uri(page: PublicPage, path: str = "") -> str:

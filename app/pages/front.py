@@ -19,7 +19,7 @@ from werkzeug.wrappers import Response
 from app.i18n import N_, _, spoken
 from app.pages.addresses import HTML, PageContext
 from app.pages.bars import BarsCache
-from app.pages.text import affected
+from app.pages.feed_text import affected
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,
@@ -243,5 +243,5 @@ class PageTimes:
         return Markup("<span data-range>{} – {}</span>").format(*times)
 
 
-def _time(moment: datetime, text: str, kind: str) -> Markup:
-    return Markup('<time datetime="{}" data-{}>{}</time>').format(iso(moment), Markup(kind), text)  # noqa: S704 - our own words
+def _time(moment: datetime, text: str, mark: str) -> Markup:
+    return Markup('<time datetime="{}" data-{}>{}</time>').format(iso(moment), Markup(mark), text)  # noqa: S704 - our own words

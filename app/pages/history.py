@@ -12,8 +12,8 @@ from urllib.parse import parse_qs
 
 from app.i18n import _
 from app.pages.addresses import PageContext
+from app.pages.feed_text import affected
 from app.pages.front import render, sections
-from app.pages.text import affected
 from app.records import (
     Component,
     Post,

@@ -41,8 +41,6 @@ from app.pages.visitors import Visitors
 from app.paths import translations_of
 from app.records import (
     PAGE_IMAGES,
-    UNBRANDED,
-    Brand,
     Component,
     PageAddress,
     PublicMonth,
@@ -235,9 +233,8 @@ class StatusPageLayer(Layer):
         if not admitted and not has_password:
             return not_found()
         if page_request.on_page_host and name == FAVICON:
-            if method not in ANSWERED_METHODS:
-                return _read_only()
-            return self._serve_favicon(page_request, admitted)
+            is_read = method in ANSWERED_METHODS
+            return self._serve_favicon(page_request, admitted) if is_read else _read_only()
         route, id = self._cached_route(name)
         if route is None and form_route is None and name not in PAGE_IMAGES:
             return not_found(address.brand.theme)
@@ -361,15 +358,15 @@ class StatusPageLayer(Layer):
         component: Component | None = None,
     ) -> PageAnswer:
         """The answer of a route, rendered once for each cached value and each look of the page."""
-        address, value = page_request.address, cached.value
-        context = self._context(page_request.links, page_request.on_page_host, stale, address.brand)
-        context = replace(context, component=component)
-        look = (
-            page_request.on_page_host,
-            stale and value.made_at,
-            address.visibility,
-            address.brand,
+        address, value, on_page_host = page_request.address, cached.value, page_request.on_page_host
+        context = self._context(
+            page_request.links,
+            on_page_host=on_page_host,
+            stale=stale,
+            brand=address.brand,
+            component=component,
         )
+        look = (on_page_host, stale and value.made_at, address.visibility, address.brand)
         key = (route.name, component and component.id, *look)
         return cached.get(key, lambda: cached_answer(route, route.make(value, context), address))
 
@@ -389,23 +386,14 @@ class StatusPageLayer(Layer):
         if environ["REQUEST_METHOD"] not in ANSWERED_METHODS:
             return _read_only()
         cached, stale = self._list.get(LIST)
-        context = self._context(PageLinks("", "status/", "status"), False, stale)
+        context = self._context(PageLinks("", "status/", "status"), stale=stale)
         return cached.get(
             stale, lambda: cached_answer(FRONT_PAGE, front.page_list(cached.value, context), None)
         )
 
-    def _context(
-        self, links: PageLinks, on_page_host: bool, stale: bool, brand: Brand = UNBRANDED
-    ) -> PageContext:
-        return PageContext(
-            templates=self._app.jinja_env,
-            static=partial(self._assets.link, links.root),
-            up=links.up,
-            front=links.front,
-            on_page_host=on_page_host,
-            stale=stale,
-            brand=brand,
-        )
+    def _context(self, links: PageLinks, **more: Any) -> PageContext:
+        static = partial(self._assets.link, links.root)
+        return PageContext(self._app.jinja_env, static, links.up, links.front, **more)
 
     # --- answers that are not cached
 
@@ -417,58 +405,42 @@ class StatusPageLayer(Layer):
         if method not in form_route.methods:
             return _not_allowed(_("This address does not take that."), sorted(form_route.methods))
         address = page_request.address
-        context = self._context(page_request.links, page_request.on_page_host, False, address.brand)
+        context = self._context(
+            page_request.links, on_page_host=page_request.on_page_host, brand=address.brand
+        )
         with self._app.app_context():
             response = form_route.answer(Visit(request, address, context, self._public, token))
-            return self._uncached(response)
+            return _uncached(response)
 
     def _serve_password_form(self, page_request: PageRequest, name: str) -> PageAnswer:
         """The form for the password of the page, in place of the answer with this name."""
-        address = page_request.address
-        sent = page_request.method == "POST"
-        if not sent and page_request.method not in ANSWERED_METHODS:
+        address, is_sent = page_request.address, page_request.method == "POST"
+        if not is_sent and page_request.method not in ANSWERED_METHODS:
             others = ["POST"] if name == FRONT else []
             return _not_allowed(_("This address does not take that."), [*ANSWERED_METHODS, *others])
         # People open a form, the front or the history. Programs read the other addresses.
-        opens_form = self._form_route(name)[0] is not None and not sent
+        opens_form = self._form_route(name)[0] is not None and not is_sent
         if not opens_form and name not in (FRONT, HISTORY.name):
             return text_answer(403, _("This page needs a password"))
         # The images and colours of the page need the password too.
         brand = replace(address.brand, accent=None, logo=None, favicon=None)
-        context = self._context(page_request.links, False, False, brand)
+        context = self._context(page_request.links, brand=brand)
         request = _request(page_request.environ)
-        if not sent:
-            return self._uncached(front.password_form(context))
+        if not is_sent:
+            return _uncached(front.password_form(context))
         try:
             with self._app.app_context():
                 is_right = self._visitors.check_password(address, request)
         except Throttled as fault:
             response = front.password_form(context, 429, str(fault))
             response.headers["Retry-After"] = str(fault.retry_after)
-            return self._uncached(response)
+            return _uncached(response)
         if not is_right:
-            return self._uncached(front.password_form(context, 422, _(front.WRONG)))
+            return _uncached(front.password_form(context, 422, _(front.WRONG)))
         response = Response(status=303, headers={"Location": page_request.links.front})
         response.autocorrect_location_header = False
-        self._visitors.admit(address, self._paths(request, address), request, response)
-        return self._uncached(response)
-
-    def _paths(self, request: Request, address: PageAddress) -> list[str]:
-        """The paths of the page's cookie: browsers send it to no other address of Wakeful."""
-        host = host_of(request.environ.get("HTTP_HOST", ""))
-        root = request.environ.get("SCRIPT_NAME", "")
-        if host == (address.domain or "").lower():
-            return [f"{root}/"]
-        front_path = f"{root}{addresses.FOLDER}/{address.slug}"
-        return [front_path, f"{front_path}.json"]
-
-    def _uncached(self, response: Response) -> PageAnswer:
-        """The answer of a response that is sent once and that nobody may cache."""
-        response.headers.setdefault("Cache-Control", "private, no-store")
-        for name, value in answers.html_headers(noindex=True):
-            response.headers.setdefault(name, value)
-        headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
-        return page_answer(response.status, response.get_data(), headers)
+        self._visitors.admit(address, _cookie_paths(request, address), request, response)
+        return _uncached(response)
 
     # --- reading
 
@@ -512,7 +484,9 @@ class StatusPageLayer(Layer):
             cached.value = value
             return cached
 
-        return Memory(read_again, limit, lambda key: self._read_copy(name_of(key)), self._now)
+        return Memory(
+            read_again, limit, lambda key: self._read_copy(name_of(key)), lambda: self.clock()
+        )
 
     def _read_copy(self, name: str, make: Callable[[Any], Any] = CachedValue) -> Any:
         value = self._copies.read(name)
@@ -537,6 +511,25 @@ def _not_allowed(sentence: str, methods: Sequence[str]) -> PageAnswer:
 
 def _read_only() -> PageAnswer:
     return _not_allowed(_("This address accepts GET and HEAD only."), ANSWERED_METHODS)
+
+
+def _uncached(response: Response) -> PageAnswer:
+    """The answer of a response that is sent once and that nobody may cache."""
+    response.headers.setdefault("Cache-Control", "private, no-store")
+    for name, value in answers.html_headers(noindex=True):
+        response.headers.setdefault(name, value)
+    headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
+    return page_answer(response.status, response.get_data(), headers)
+
+
+def _cookie_paths(request: Request, address: PageAddress) -> list[str]:
+    """The paths of the page's cookie: browsers send it to no other address of Wakeful."""
+    host = host_of(request.environ.get("HTTP_HOST", ""))
+    root = request.environ.get("SCRIPT_NAME", "")
+    if host == (address.domain or "").lower():
+        return [f"{root}/"]
+    front_path = f"{root}{addresses.FOLDER}/{address.slug}"
+    return [front_path, f"{front_path}.json"]
 
 
 def _request(environ: Environ) -> Request:

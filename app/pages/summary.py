@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from app.i18n import N_, _
-from app.pages.text import clean, components_of, newest, page_url, post_link
+from app.pages.feed_text import clean, components_of, newest, page_url, post_link
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,

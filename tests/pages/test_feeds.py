@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 
 from app.pages import feeds
-from app.pages.text import post_link
+from app.pages.feed_text import post_link
 from app.records import PostState
 from tests.pages.a_page import (
     HOUR,
