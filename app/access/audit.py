@@ -62,7 +62,7 @@ _STRONGEST = (Action.DELETED, Action.CREATED)
 class _AuditLine:
     actor: Actor
     action: Action
-    thing: AuditedObject | None
+    object: AuditedObject | None
     changes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -73,7 +73,7 @@ def clock() -> datetime:
 def note(
     session: AnySession,
     action: Action,
-    thing: AuditedObject | None = None,
+    audited: AuditedObject | None = None,
     changes: Changes | None = None,
     *,
     actor: Actor | None = None,
@@ -82,7 +82,7 @@ def note(
     ``CHANGED``. ``actor``: who did it, if not the present actor. Call this inside ``writing()``.
     """
     actor = actor or actors.actor() or actors.WAKEFUL
-    line = _AuditLine(actor, action, thing, dict(changes or {}))
+    line = _AuditLine(actor, action, audited, dict(changes or {}))
     _lines(session)[(action, len(_lines(session)))] = line
 
 
@@ -93,8 +93,8 @@ def note_change(session: AnySession, row: Any, changes: Changes) -> None:
     """
     real = {name: pair for name, pair in changes.items() if pair is CHANGED or pair[0] != pair[1]}
     if real:
-        thing = row if isinstance(row, AuditedObject) else TABLES[type(row)].object_of(row)
-        _add(session, Action.CHANGED, thing, real)
+        audited = row if isinstance(row, AuditedObject) else TABLES[type(row)].object_of(row)
+        _add(session, Action.CHANGED, audited, real)
 
 
 def note_deletion(session: AnySession, row: Any) -> None:
@@ -195,17 +195,17 @@ def _lines(session: AnySession) -> dict[Any, _AuditLine]:
     return pending
 
 
-def _add(session: AnySession, action: Action, thing: AuditedObject, changes: Changes) -> None:
+def _add(session: AnySession, action: Action, audited: AuditedObject, changes: Changes) -> None:
     """Add to the line of this object, if somebody acts."""
     actor = actors.actor()
     if actor is None:
         return
-    key = (thing.kind, thing.id if thing.id is not None else thing.name)
-    line = _lines(session).setdefault(key, _AuditLine(actor, action, thing))
+    key = (audited.kind, audited.id if audited.id is not None else audited.name)
+    line = _lines(session).setdefault(key, _AuditLine(actor, action, audited))
     if action in _STRONGEST and line.action != Action.DELETED:
         line.action = action
-    if line.thing is None or line.thing.name is None:
-        line.thing = thing
+    if line.object is None or line.object.name is None:
+        line.object = audited
     for name, pair in changes.items():
         earlier = line.changes.get(name)
         are_pairs = isinstance(earlier, tuple) and isinstance(pair, tuple)
@@ -213,9 +213,9 @@ def _add(session: AnySession, action: Action, thing: AuditedObject, changes: Cha
 
 
 def _columns(line: _AuditLine, now: datetime) -> dict[str, Any]:
-    actor, thing = line.actor, line.thing
+    actor, audited = line.actor, line.object
     changes = {name: _stored_change(name, value) for name, value in line.changes.items()}
-    name = None if thing is None or thing.name is None else thing.name[:MAX_NAME]
+    name = None if audited is None or audited.name is None else audited.name[:MAX_NAME]
     words = (actor.name[:MAX_NAME], name or "", actor.address or "")
     return {
         "at": now,
@@ -224,8 +224,8 @@ def _columns(line: _AuditLine, now: datetime) -> dict[str, Any]:
         "actor_name": actor.name[:MAX_NAME],
         "address": actor.address,
         "action": _precise_action(line).value,
-        "object_kind": None if thing is None else thing.kind.value,
-        "object_id": None if thing is None else thing.id,
+        "object_kind": None if audited is None else audited.kind.value,
+        "object_id": None if audited is None else audited.id,
         "object_name": name,
         "changes": changes,
         "words_folded": "\n".join(words).casefold(),
@@ -247,9 +247,9 @@ def _cut(value: Any) -> Any:
 
 def _precise_action(line: _AuditLine) -> Action:
     """The action of a line; for some changes a more precise one than ``CHANGED``."""
-    if line.action != Action.CHANGED or line.thing is None:
+    if line.action != Action.CHANGED or line.object is None:
         return line.action
-    for name, action_of in _PRECISE_ACTIONS.get(line.thing.kind, {}).items():
+    for name, action_of in _PRECISE_ACTIONS.get(line.object.kind, {}).items():
         if isinstance(pair := line.changes.get(name), tuple):
             return action_of(pair[1])
     return line.action

@@ -41,12 +41,12 @@ class AuditLog:
     def record(
         self,
         action: Action,
-        thing: AuditedObject | None = None,
+        audited: AuditedObject | None = None,
         changes: audit.Changes | None = None,
     ) -> None:
         """Write a line about something that changes no row, such as an export."""
         with writing() as session:
-            audit.note(session, action, thing, changes)
+            audit.note(session, action, audited, changes)
 
     def page(self, query: AuditQuery) -> AuditPage:
         """The lines that match a query, the newest first."""
@@ -74,8 +74,12 @@ class AuditLog:
             for row_class, table in TABLES.items():
                 if table.kind == kind and not table.is_part:
                     rows = db.session.scalars(select(row_class).where(row_class.id.in_(ids)))
-                    things = [table.object_of(row) for row in rows]
-                    names |= {(kind, thing.id or 0): thing.name for thing in things if thing.name}
+                    audited_objects = [table.object_of(row) for row in rows]
+                    names |= {
+                        (kind, audited.id or 0): audited.name
+                        for audited in audited_objects
+                        if audited.name
+                    }
             # Only deleted objects are looked up in the log: others may have thousands of lines.
             deleted = [id for id in ids if (kind, id) not in names]
             stored = (
@@ -171,8 +175,8 @@ def _has_words(search: str) -> Any:
 
 
 def _record(row: AuditRow) -> AuditLine:
-    thing = None
+    audited = None
     if row.object_kind in set(Kind):
-        thing = AuditedObject(Kind(row.object_kind), row.object_id, row.object_name)
+        audited = AuditedObject(Kind(row.object_kind), row.object_id, row.object_name)
     actor = Actor(ActorKind(row.actor_kind), row.actor_name, row.actor_id, row.address)
-    return AuditLine(row.id, row.at, actor, row.action, thing, row.changes)
+    return AuditLine(row.id, row.at, actor, row.action, audited, row.changes)

@@ -46,8 +46,8 @@ def check_channel(field: Field, pair: records.Pair, keys: Iterable[str] = CHANNE
 
 def _check_foreign(field: Field, pair: records.Pair) -> Faults:
     """Check a channel for a server with the base API alone, which does not define the values."""
-    stored = [other.key for other in field.object_data]
-    keys = [*(str(channel) for channel in BASE_API_CHANNELS), *stored]
+    stored_keys = [other.key for other in field.object_data]
+    keys = [*(str(channel) for channel in BASE_API_CHANNELS), *stored_keys]
     fault = None if pair.key in keys else text.one_of(dict.fromkeys(keys))
     return fault, text.fault_of(
         lambda: text.characters(text.length(pair.value, records.MAX_ALERT_VALUE))

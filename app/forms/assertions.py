@@ -61,14 +61,14 @@ class AssertionList(PairList):
         )
 
     def row_of(self, index: str, entry: Any) -> PairRow:
-        shown = entry.masked()
+        masked = entry.masked()
         return AssertionRow(
             self.name,
             index,
-            source=shown.source,
-            property=shown.property or "",
-            op=shown.op,
-            value=shown.value or "",
+            source=masked.source,
+            property=masked.property or "",
+            op=masked.op,
+            value=masked.value or "",
         )
 
     def entry_of(self, row: Any) -> Assertion:
@@ -82,10 +82,10 @@ class AssertionList(PairList):
         """
         entry = self.entry_of(row)
         for column in row.columns:
-            sent = getattr(row, column)
-            is_scalar = column == "value" and getattr(sent, "kind", "") in ("number", "boolean")
-            if isinstance(sent, Typed) and not is_scalar:
-                fault = text.fault_of(lambda sent=sent: text.characters(sent))  # type: ignore[misc]
+            value = getattr(row, column)
+            is_scalar = column == "value" and getattr(value, "kind", "") in ("number", "boolean")
+            if isinstance(value, Typed) and not is_scalar:
+                fault = text.fault_of(lambda value=value: text.characters(value))  # type: ignore[misc]
                 row.errors[column].append(fault or _(text.ONE_VALUE))
         if row.all_errors:
             return entry

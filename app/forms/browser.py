@@ -84,7 +84,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     ) -> None:
         self.clone = clone
         self.submitted: Any = None
-        self.trouble = ""  # a fault that belongs to no field
+        self.fault = ""  # a fault that belongs to no field
         self.unanswered = False  # whether the store did not answer: do not ask it for choices
         context = FormContext(
             now=now,
@@ -141,7 +141,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         sent only if a value was entered.
         """
         field = self._fields.get(name)
-        return not isinstance(field, SchemaField) or not field.unclear or field.sent
+        return not isinstance(field, SchemaField) or not field.not_shown or field.sent
 
     def marks_at_opening(self) -> str:
         """A hash of each field's value when the form was opened, for a hidden input. Without them,
@@ -151,7 +151,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
             return ""
         if self.submitted and self.submitted.get("shown"):
             return str(self.submitted["shown"])
-        names = [field.short_name for field in self.schema_fields() if not field.unclear]
+        names = [field.short_name for field in self.schema_fields() if not field.not_shown]
         return " ".join(
             f"{name}:{self._mark(name, getattr(self.record, name))}"
             for name in names
@@ -159,7 +159,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         )
 
     def _changed(self, name: str, value: Any) -> bool:
-        if not hasattr(self.record, name) or self.why_unclear(name):
+        if not hasattr(self.record, name) or self.why_not_shown(name):
             return True
         if getattr(self.record, name) == value:
             return False
@@ -178,8 +178,8 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         ]
 
     def _marks(self) -> dict[str, str]:
-        sent = (self.submitted or {}).get("shown") or ""
-        return dict(part.partition(":")[::2] for part in sent.split())
+        sent_marks = (self.submitted or {}).get("shown") or ""
+        return dict(part.partition(":")[::2] for part in sent_marks.split())
 
     def _mark(self, name: str, value: Any) -> str:
         """A keyed hash: values may be secrets, which a plain hash would let others guess."""
@@ -197,8 +197,8 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
             )
             for input_id, sentence in field.inputs_with_errors()
         ]
-        if self.trouble:
-            summary.insert(0, ("", "", self.trouble))
+        if self.fault:
+            summary.insert(0, ("", "", self.fault))
         csrf = self._fields.get("csrf_token")
         if csrf is not None and csrf.errors:
             summary.append(("", "", _("This page was open for too long. Send the form again.")))
@@ -277,14 +277,14 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
     def values(self) -> dict[str, Any]:
         """The values, with the checked contacts in front of the channels in ``alerts``."""
         values = super().values()
-        stored = getattr(self.record, "alerts", ())
+        stored_alerts = getattr(self.record, "alerts", ())
         if "contacts" in self:
             contacts = tuple(records.Pair(records.CONTACT, name) for name in self.contacts.data)
         else:  # a page without the boxes
-            contacts = tuple(pair for pair in stored if pair.key == records.CONTACT)
+            contacts = tuple(pair for pair in stored_alerts if pair.key == records.CONTACT)
         alerts = contacts + records.alerts_without_contacts(values["alerts"])
         # Another order is no change.
-        values["alerts"] = stored if Counter(alerts) == Counter(stored) else alerts
+        values["alerts"] = stored_alerts if Counter(alerts) == Counter(stored_alerts) else alerts
         return values
 
     def check_cross_field(self) -> None:
@@ -316,9 +316,9 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
         keys = BASE_API_CHANNELS if self.context.bare else CHANNELS
         alerts.choices = {"key": [choice for choice in CHANNEL_CHOICES if choice[0] in keys]}
         if not self.submitted:
-            stored = [pair.value for pair in alerts.object_data if pair.key == records.CONTACT]
+            names = [pair.value for pair in alerts.object_data if pair.key == records.CONTACT]
             alerts.rows = [row for row in alerts.rows if row.key != records.CONTACT]
-            self.contacts.data = tuple(stored) or self.contacts.data
+            self.contacts.data = tuple(names) or self.contacts.data
 
     def fields(self) -> dict[str, Any]:
         values, unreadable = self.values(), getattr(self.record, "unreadable", ())
@@ -331,8 +331,10 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
         if self.leads_elsewhere():
             # A secret that was entered is sent even if it equals the stored one: for a new server,
             # the store deletes the secrets that are not sent.
-            typed = {name: values[name] for name in records.SENT_SECRETS if values.get(name)}
-            fields = typed | fields
+            entered_secrets = {
+                name: values[name] for name in records.SENT_SECRETS if values.get(name)
+            }
+            fields = entered_secrets | fields
         if "interval" in fields and not self.context.bare:
             fields |= records.interval_fields(fields["interval"])
         return fields
@@ -340,10 +342,10 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)
         self._move_contacts_to_boxes()
-        sent = self.submitted
-        if not sent or self.record is not None or sent.get("name", "given").strip():
+        submitted = self.submitted
+        if not submitted or self.record is not None or submitted.get("name", "given").strip():
             return
-        url = with_scheme(sent.get("url", ""))
+        url = with_scheme(submitted.get("url", ""))
         if kind_of(url) is not None:
             self.name.process_formdata([name_of(url)])
         else:  # the URL has a fault; the name may stay empty

@@ -57,15 +57,15 @@ class OneValue(SchemaField):
     value, or raises ValueError with a sentence.
     """
 
-    keeps = ""  # the input of a browser that keeps the stored value, if the field is ``unclear``
+    keeps = ""  # the input of a browser that keeps the stored value, if the field is ``not_shown``
 
     # WTForms' stubs type ``widget`` by field class
     widget: Any = widgets.TextInput()
 
     def __init__(self, *args: Any, required: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.required = required = required and not self.unclear
-        self.shown: str | None = None  # as it was sent, to show again beside its error
+        self.required = required = required and not self.not_shown
+        self.sent_text: str | None = None  # to show again beside its error
         if required:
             self.flags.required = True
 
@@ -79,9 +79,9 @@ class OneValue(SchemaField):
         self.sent = bool(valuelist)
         if not valuelist:
             return
-        self.shown = valuelist[0]
+        self.sent_text = valuelist[0]
         if self.is_untouched(valuelist[0]):
-            self.sent = not self.unclear
+            self.sent = not self.not_shown
             self.data = self.object_data if self.sent else None
         elif self.is_empty(valuelist[0]):
             self.data = self.default
@@ -89,7 +89,7 @@ class OneValue(SchemaField):
             self.data = self.read(valuelist[0])
 
     def process_data(self, value: Any) -> None:
-        super().process_data(None if self.unclear else value)
+        super().process_data(None if self.not_shown else value)
 
     def is_untouched(self, value: str) -> bool:
         """Whether a browser sent the text that the page showed. The field then keeps its stored
@@ -100,8 +100,8 @@ class OneValue(SchemaField):
         damaged = getattr(form.record, "unreadable", ())
         if not form.context.browser or form.record is None or self.short_name in damaged:
             return False
-        shown = self.keeps if self.unclear else self.show(self.object_data)
-        return _unified_lines(value) == _unified_lines(shown)
+        page_text = self.keeps if self.not_shown else self.show(self.object_data)
+        return _unified_lines(value) == _unified_lines(page_text)
 
     def is_empty(self, value: str) -> bool:
         return value == "" and not isinstance(value, Typed)
@@ -114,7 +114,7 @@ class OneValue(SchemaField):
         return "" if data is None else str(data)
 
     def _value(self) -> str:
-        return self.show(self.data) if self.shown is None else self.shown
+        return self.show(self.data) if self.sent_text is None else self.sent_text
 
     def pre_validate(self, form: BaseForm) -> None:
         if self.required and self.data is None and not self.process_errors:
@@ -186,7 +186,7 @@ class Url(Text):
 
     def read(self, value: str) -> str:
         if form_of(self).context.browser:
-            self.shown = value = with_scheme(value)
+            self.sent_text = value = with_scheme(value)
         return super().read(value)
 
 
@@ -222,9 +222,11 @@ class Secret(Text):
 
     def read(self, value: str) -> str:
         entered = super().read(value)
-        stored = self.object_data
-        if isinstance(stored, str) and _unified_lines(entered) == _unified_lines(mask(stored)):
-            return stored
+        stored_secret = self.object_data
+        if isinstance(stored_secret, str) and _unified_lines(entered) == _unified_lines(
+            mask(stored_secret)
+        ):
+            return stored_secret
         if looks_masked(entered):
             raise ValueError(_(MASK_WITHOUT_STORED))
         return entered
@@ -234,7 +236,7 @@ class Secret(Text):
 
     def refuse_stored(self) -> None:
         """Remove the stored value if the field was not sent, and refuse a mask if it was."""
-        if self.sent and self.shown is not None and looks_masked(self.shown):
+        if self.sent and self.sent_text is not None and looks_masked(self.sent_text):
             self.add_fault(_(ELSEWHERE))
         super().refuse_stored()
 
@@ -326,15 +328,15 @@ class Options(OneValue, SelectFieldBase):
         self.label_of = label_of
         labels = labels() if callable(labels) else labels
         self.allowed = {str(value): value for value in labels}
-        self.choices = [(KEEP, LEAVE)] if self.unclear else []
+        self.choices = [(KEEP, LEAVE)] if self.not_shown else []
         self.choices += [("", none)] if none is not None else []
         self.choices += [(str(value), label) for value, label in labels.items()]
 
     def process_data(self, value: Any) -> None:
         super().process_data(value)
-        stored = value is not None and form_of(self).context.browser and not self.unclear
+        is_stored = value is not None and form_of(self).context.browser and not self.not_shown
         # Another server may have stored a value that is none of the choices.
-        if stored and form_of(self).record is not None and str(value) not in self.allowed:
+        if is_stored and form_of(self).record is not None and str(value) not in self.allowed:
             self.allowed[str(value)] = value
             self.choices.append((str(value), self.label_of(value)))
 
@@ -354,7 +356,7 @@ class Options(OneValue, SelectFieldBase):
 
     def iter_choices(self) -> Iterator[Choice]:
         current = self._value()
-        if self.unclear and self.shown is None:
+        if self.not_shown and self.sent_text is None:
             current = KEEP
         for value, label in self.choices:
             yield Choice(value, _(label), value == current, {})
@@ -396,16 +398,16 @@ class Switch(OneValue, SelectFieldBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if self.unclear:  # a box cannot say that nothing is chosen
+        if self.not_shown:  # a box cannot say that nothing is chosen
             self.widget, self.keeps = widgets.Select(), KEEP
             self.choices = [(KEEP, LEAVE), ("1", N_("On")), ("0", N_("Off"))]
 
     def iter_choices(self) -> Iterator[Choice]:
         for value, label in self.choices or ():
-            yield Choice(value, _(label), value == (self.shown or KEEP), {})
+            yield Choice(value, _(label), value == (self.sent_text or KEEP), {})
 
     def process_formdata(self, valuelist: list[Any]) -> None:
-        if form_of(self).context.browser and not valuelist and not self.unclear:
+        if form_of(self).context.browser and not valuelist and not self.not_shown:
             self.sent, self.data = True, self.off
         else:
             super().process_formdata(valuelist[-1:] if form_of(self).context.browser else valuelist)

@@ -140,8 +140,8 @@ def _values(candidate: Candidate, shared: ImportDefaults) -> dict[str, Any]:
 
 def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     tags = {"tags": ",".join(values["tags"])} if values.get("tags") else {}
-    sent = {name: value for name, value in values.items() if name != "tags" and value != ()}
-    return list(brackets.write(sent | tags))
+    fields = {name: value for name, value in values.items() if name != "tags" and value != ()}
+    return list(brackets.write(fields | tags))
 
 
 def _drop_added_fields(values: dict[str, Any]) -> list[str]:

@@ -35,9 +35,11 @@ class IncidentUpdateForm(SchemaForm):
     def check_cross_field(self) -> None:
         fields: dict[str, Any] = {name: self[name] for name in INCIDENT_TIMES if name in self}
         moments = [field for field in fields.values() if not field.errors]
-        stored = {name: getattr(self.record, name, None) for name in INCIDENT_TIMES}
-        times = stored | {field.name: field.data for field in moments}
-        new = [field.name for field in moments if field.sent and field.data != stored[field.name]]
+        stored_times = {name: getattr(self.record, name, None) for name in INCIDENT_TIMES}
+        times = stored_times | {field.name: field.data for field in moments}
+        new = [
+            field.name for field in moments if field.sent and field.data != stored_times[field.name]
+        ]
         self.add_faults(incident_times(times, self.context.now or datetime.now(UTC), new))
 
 

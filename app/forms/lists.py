@@ -163,7 +163,7 @@ class PairList(ListField):
         self.limit, self.labels, self.choices = limit, labels, choices or {}
         self.check, self.required, self.hide = check, required, hide
         self.rows: list[PairRow] = []
-        self.replaces = False  # whether the box to replace an ``unclear`` list is checked
+        self.replaces = False  # whether the box to replace an ``not_shown`` list is checked
 
     def name_fault(self, name: Name) -> str | None:
         if name.index is None or name.column in self.row_type.columns:
@@ -187,11 +187,11 @@ class PairList(ListField):
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         names = self.begin(formdata, data)
         # A stored list that cannot be read has no rows for a mask to match.
-        stored: tuple[Pair, ...] = () if self.unclear else self.object_data
+        stored: tuple[Pair, ...] = () if self.not_shown else self.object_data
         self.data = stored
         if names is None:
-            shown = () if self.sent else stored
-            self.rows = [self.row_of(str(number), pair) for number, pair in enumerate(shown)]
+            entries = () if self.sent else stored
+            self.rows = [self.row_of(str(number), pair) for number, pair in enumerate(entries)]
             return
         browser = form_of(self).context.browser
         if len(names) > 10 * self.limit:  # a page with so many rows is of no use
@@ -203,7 +203,7 @@ class PairList(ListField):
             self.process_errors = [text.too_many(self.limit)]
         else:
             self.validate_rows(used, stored)
-        if self.unclear:
+        if self.not_shown:
             self._replace(formdata, used)
 
     def _replace(self, formdata: Any, used: list[PairRow]) -> None:
@@ -217,8 +217,8 @@ class PairList(ListField):
 
     def row_of(self, index: str, pair: Any) -> PairRow:
         """The row that shows a stored entry, with masks."""
-        shown = self.hide(pair)
-        return PairRow(self.name, index, shown.key, shown.value)
+        masked = self.hide(pair)
+        return PairRow(self.name, index, masked.key, masked.value)
 
     def entry_of(self, row: PairRow) -> Any:
         """The values of a row."""
@@ -407,7 +407,7 @@ class DependencyIds(IdList):
         super().process(formdata, data, extra_filters)
         if form_of(self).context.browser and self.sent:
             was_shown = self.name in formdata
-            self.sent = was_shown and bool(self.data or not self.unclear)
+            self.sent = was_shown and bool(self.data or not self.not_shown)
             self.data = self.data if was_shown else self.object_data
 
 
@@ -420,8 +420,8 @@ class Places(EntryList):
         super().process(formdata, data, extra_filters)
         self.data = self.data or DEFAULT_PLACES
         # If the places are not known, the chosen ones are the choices.
-        chosen = {name: name for name in self.data}
-        self.choices = list((form_of(self).context.places or chosen).items())
+        own_names = {name: name for name in self.data}
+        self.choices = list((form_of(self).context.places or own_names).items())
 
     def read_entry(self, value: str) -> str:
         text.characters(text.length(text.one_value(value), MAX_LOCATION))

@@ -296,12 +296,12 @@ class MonitorForm(SchemaForm):
         by_name = {
             field.short_name: field
             for field in self.schema_fields()
-            if field.sent or not field.unclear
+            if field.sent or not field.not_shown
         }
         if self.flawless(self.url) and self.url.data:
             values = {name: field.data for name, field in by_name.items() if not field.errors}
-            stored = None if self.clone else getattr(self.record, "url", None)
-            if stored and kinds.turns_into_or_from_heartbeat(stored, self.url.data):
+            stored_url = None if self.clone else getattr(self.record, "url", None)
+            if stored_url and kinds.turns_into_or_from_heartbeat(stored_url, self.url.data):
                 self.url.add_fault(_(OTHER_DIRECTION))
                 return
             for name, sentence in kinds.fields_of_other_kinds(self.url.data, values):

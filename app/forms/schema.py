@@ -68,7 +68,7 @@ class SentPairs(dict[str, list[str]]):
         return self.get(name, [])
 
 
-def why_unclear(record: object, name: str) -> str:
+def why_not_shown(record: object, name: str) -> str:
     """Why a page cannot show this field of the record, as a sentence; empty if it can."""
     if name in getattr(record, "missing", ()):
         return _(NOT_STATED)
@@ -114,9 +114,9 @@ class SchemaField(Field):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # A sentence on why a browser cannot show the stored value; empty if it can. An unclear
+        # A sentence on why a browser cannot show the stored value; empty if it can. An not_shown
         # field counts as sent only if a value was entered.
-        self.unclear = self._form.why_unclear(self.short_name)  # type: ignore[attr-defined]
+        self.not_shown = self._form.why_not_shown(self.short_name)  # type: ignore[attr-defined]
 
     def name_fault(self, name: Name) -> str | None:
         """A sentence if this field does not read the name, with brackets or without; else None."""
@@ -187,8 +187,8 @@ class SchemaForm(Form):
         have errors already.
         """
 
-    def why_unclear(self, name: str) -> str:
-        return why_unclear(self.record, name) if self.context.browser else ""
+    def why_not_shown(self, name: str) -> str:
+        return why_not_shown(self.record, name) if self.context.browser else ""
 
     def add_faults(self, faults: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
         """Add the faults of a cross-field rule to their fields."""
@@ -260,9 +260,9 @@ def _cached_values(
 def _validate(
     form_class: type[SchemaForm], pairs: Pairs, record: object | None, context: FormContext | None
 ) -> SchemaForm:
-    sent = SentPairs(pairs)
-    form = form_class(sent, record=record, context=context)
-    errors = _faulty_names(form, sent)
+    sent_pairs = SentPairs(pairs)
+    form = form_class(sent_pairs, record=record, context=context)
+    errors = _faulty_names(form, sent_pairs)
     form.validate()
     for name, sentences in form.named_errors().items():
         errors.setdefault(_error_key(name), sentences)
@@ -271,15 +271,15 @@ def _validate(
     return form
 
 
-def _faulty_names(form: SchemaForm, sent: SentPairs) -> dict[str, list[str]]:
+def _faulty_names(form: SchemaForm, sent_pairs: SentPairs) -> dict[str, list[str]]:
     """The errors of unknown names, and of names that were sent twice, or with an index and also
     without.
     """
     fields = {field.name: field for field in form if isinstance(field, SchemaField)}
     errors: dict[str, list[str]] = {}
-    names = {raw: _field_name(parse(raw), fields) for raw in sent}
+    names = {raw: _field_name(parse(raw), fields) for raw in sent_pairs}
     with_index = {name.field for name in names.values() if name and name.index is not None}
-    for raw, values in sent.items():
+    for raw, values in sent_pairs.items():
         name = names[raw]
         field = fields.get(raw.partition("[")[0])
         if field is None or field.extra:

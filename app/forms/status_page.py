@@ -137,13 +137,13 @@ class StatusPageForm(SchemaForm):
 
     def _check_password(self) -> None:
         visibility, password = self.visibility, self.password
-        stored = getattr(self.record, "password_set", False) and not password.sent
+        keeps_stored = getattr(self.record, "password_set", False) and not password.sent
         if (
             not self.flawless(visibility, password)
             or visibility.data != records.Visibility.PASSWORD
         ):
             return
-        if not stored and password.data is None:
+        if not keeps_stored and password.data is None:
             password.add_fault(_(PASSWORD_NEEDED))
 
     def _check_on_page(self, on_page: set[int]) -> None:

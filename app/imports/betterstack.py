@@ -112,15 +112,15 @@ def _mail(draft: Draft, entry: ImportEntry, kind: str) -> None:
     """
     greeting, port, starttls = MAIL[kind]
     ports = [text.strip() for text in entry.text("port").split(",") if text.strip()] or [port]
-    chosen = draft.keep_first(N_("Ports"), ports)
+    first_port = draft.keep_first(N_("Ports"), ports)
     days = entry.number("ssl_expiration")
-    has_tls = chosen in TLS_PORTS or days is not None
+    has_tls = first_port in TLS_PORTS or days is not None
     host = draft.url.partition("://")[2] or draft.url
-    draft.url = host_and_port(host, chosen, "tls" if has_tls else "tcp")
+    draft.url = host_and_port(host, first_port, "tls" if has_tls else "tcp")
     if not has_tls:
         draft.set_text(greeting)
         return
-    if chosen not in TLS_PORTS:
+    if first_port not in TLS_PORTS:
         draft.fields["starttls"] = starttls
     draft.set_switch("verify_tls", on=not entry.is_off("verify_ssl"))
     draft.set_expiry_days("ssl_alert_days", days)

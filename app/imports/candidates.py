@@ -208,11 +208,11 @@ class Draft:
                 self.refuse(sentence, value=cut_line(string(text)))
             return
         shortest, longest = CHECK_EVERY_SECONDS
-        chosen = round(min(max(seconds, shortest), longest))
-        self.fields |= {name: str(value) for name, value in interval_fields(chosen).items()}
-        if chosen != seconds:
+        within = round(min(max(seconds, shortest), longest))
+        self.fields |= {name: str(value) for name, value in interval_fields(within).items()}
+        if within != seconds:
             self.remark(
-                BECOMES, field=_("Interval"), old=duration_text(seconds), new=duration_text(chosen)
+                BECOMES, field=_("Interval"), old=duration_text(seconds), new=duration_text(within)
             )
 
     def make_heartbeat(self, token: str, period: float | None, grace: float | None) -> None:
@@ -268,10 +268,10 @@ class Draft:
         """
         if days is None or days < 0:
             return
-        chosen = min((limit for limit in ALERT_DAYS if limit >= days), default=ALERT_DAYS[-1])
-        self.fields[name] = str(chosen)
-        if chosen != days:
-            self.remark(DAYS_BECOME, field=_(EXPIRIES[name]), old=number_text(days), new=chosen)
+        alert_days = min((limit for limit in ALERT_DAYS if limit >= days), default=ALERT_DAYS[-1])
+        self.fields[name] = str(alert_days)
+        if alert_days != days:
+            self.remark(DAYS_BECOME, field=_(EXPIRIES[name]), old=number_text(days), new=alert_days)
 
     def set_warning(self, name: str) -> None:
         """Set a field of ``EXPIRIES`` for which the file names no days."""

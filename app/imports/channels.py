@@ -147,12 +147,12 @@ def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
     uses = Counter(notification for draft in fitting for notification in set(draft.notifications))
     names: dict[Notification, str] = {}
     contacts: dict[str, Sequence[Pair]] = {}
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for draft in fitting:
         for notification in draft.notifications:
             if notification not in names:
                 is_shared = uses[notification] > 1
-                names[notification] = _contact_name(notification, taken) if is_shared else ""
+                names[notification] = _contact_name(notification, used_names) if is_shared else ""
             rows = notification.channels
             if name := names[notification]:
                 contacts[name], rows = rows, [Pair(CONTACT, name)]
@@ -161,7 +161,7 @@ def share(drafts: Sequence[Draft]) -> dict[str, Sequence[Pair]]:
     return contacts
 
 
-def _contact_name(notification: Notification, taken: set[str]) -> str:
+def _contact_name(notification: Notification, used_names: set[str]) -> str:
     """The contact's name; empty if the notification cannot become a contact. A contact's name is
     never digits alone, because those are an id.
     """
@@ -169,8 +169,8 @@ def _contact_name(notification: Notification, taken: set[str]) -> str:
     if not name or name.isdigit() or not 0 < len(notification.channels) <= MAX_ALERTS:
         return ""
     names = (name, *(f"{name} {number}" for number in range(2, 100)))
-    free = next((name for name in names if name.casefold() not in taken), "")
-    taken.add(free.casefold())
+    free = next((name for name in names if name.casefold() not in used_names), "")
+    used_names.add(free.casefold())
     return free
 
 

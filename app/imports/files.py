@@ -64,8 +64,8 @@ def read(data: bytes, format: str = "", variables: Variables | None = None) -> R
     raise NotReadable(UNKNOWN, kind=language)
 
 
-def _check_format(chosen: str, *possible: str) -> None:
-    if chosen and chosen not in possible:
+def _check_format(format: str, *possible: str) -> None:
+    if format and format not in possible:
         raise NotReadable(
             N_("The file is not in this format. Choose another format, or detect it automatically.")
         )

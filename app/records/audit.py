@@ -83,7 +83,7 @@ class AuditLine:
     at: datetime
     actor: Actor
     action: str
-    thing: AuditedObject | None
+    object: AuditedObject | None
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -288,10 +288,10 @@ class MonitorRef:
 class MonitorQuery:
     """The monitor list's parameters, validated.
 
-    Filters beyond the base API: ``state``, ``tag``, ``location`` (a place's name), ``depends_on``
-    (the id of a monitor on which they directly depend), ``bound_tag`` (the tag that a key is bound
-    to), and ``ids`` (the matches of an earlier search). ``exact``: leave out of the state ``down``
-    the monitors whose failure is not confirmed.
+    Filters beyond the base API: ``state`` (the API's name for a value of ``status``), ``tag``,
+    ``location`` (a place's name), ``depends_on`` (the id of a monitor on which they directly
+    depend), ``bound_tag`` (the tag that a key is bound to), and ``ids`` (the matches of an earlier
+    search). ``exact``: leave out of the state ``down`` the monitors whose failure is not confirmed.
 
     Other parameters choose which fields are read, because figures are expensive: the ranges of
     ``uptime`` (a remote server sends them all), and whether ``hours`` are added, if the store has
@@ -323,8 +323,8 @@ class MonitorQuery:
     status_only: bool = False
 
     @property
-    def states(self) -> Collection[str]:
-        """The statuses (``MonitorStatus``) that ``state`` stands for; all if it is empty."""
+    def statuses(self) -> Collection[str]:
+        """The values of ``status`` that ``state`` stands for; all if it is empty."""
         if self.state == MonitorStatus.DOWN and not self.exact:
             return (MonitorStatus.DOWN, MonitorStatus.FAILING)
         return (self.state,) if self.state else WORST_FIRST

@@ -217,8 +217,8 @@ def create_valid(
 ) -> list[Monitor | Invalid]:
     """Store the monitors that are not refused already. Return the answer for each, in order."""
     valid = [fields for fields in several if not isinstance(fields, Invalid)]
-    stored = iter(monitors.create_many(valid) if valid else ())
-    return [fields if isinstance(fields, Invalid) else next(stored) for fields in several]
+    answers = iter(monitors.create_many(valid) if valid else ())
+    return [fields if isinstance(fields, Invalid) else next(answers) for fields in several]
 
 
 HAS_ENDED = N_("This incident has ended.")

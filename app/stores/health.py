@@ -211,7 +211,7 @@ def left_alone(now: datetime) -> list[LeftAlone]:
     latest = believable(now, shards.LEASE + SHARD_FREE_AFTER)
     is_owned = ShardRow.until.between(now - SHARD_FREE_AFTER, latest)
     owned = select(ShardRow.location_id, ShardRow.number).where(is_owned).subquery()
-    counted = db.session.execute(
+    counts = db.session.execute(
         select(PlaceRow.name, func.count(), func.count(owned.c.number))
         .select_from(AssignmentRow)
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
@@ -227,7 +227,7 @@ def left_alone(now: datetime) -> list[LeftAlone]:
     )
     return [
         LeftAlone(name, watched - checked, checked == 0)
-        for name, watched, checked in counted
+        for name, watched, checked in counts
         if checked < watched
     ]
 

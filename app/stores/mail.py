@@ -54,10 +54,10 @@ def base_here(settings: Settings) -> str:
 
 
 class _MailQueue:
-    """Mails that wait for a thread, ``MAX_WAITING`` at most. ``kind``: their kind, for the log."""
+    """Up to ``MAX_WAITING`` mails that wait for a thread. ``noun``: of these mails, for the log."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
         self._waiting: queue.Queue[tuple[Flask, Callable[[], None]]] = queue.Queue(MAX_WAITING)
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -79,7 +79,7 @@ class _MailQueue:
             self._log.error(
                 "%d %s wait to be mailed, and more are dropped. Is the mail server slow?",
                 MAX_WAITING,
-                self._kind,
+                self._noun,
             )
         with self._starting:
             # A forked child has a dead copy of the thread.
@@ -94,7 +94,7 @@ class _MailQueue:
             waiting.all_tasks_done.wait_for(lambda: not waiting.unfinished_tasks, seconds)
             lost = waiting.unfinished_tasks
         if lost:
-            log.error("At the stop, %d %s were not mailed yet. They are lost.", lost, self._kind)
+            log.error("At the stop, %d %s were not mailed yet. They are lost.", lost, self._noun)
 
     def _run(self) -> None:
         while True:

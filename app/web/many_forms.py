@@ -73,8 +73,8 @@ class Upload(OneValue):
     widget = widgets.FileInput()
 
     def process_formdata(self, valuelist: list[Any]) -> None:
-        chosen = [upload for upload in valuelist if getattr(upload, "filename", "")]
-        self.sent, self.data = bool(chosen), chosen[0].read() if chosen else None
+        uploads = [upload for upload in valuelist if getattr(upload, "filename", "")]
+        self.sent, self.data = bool(uploads), uploads[0].read() if uploads else None
 
 
 class ImportForm(BrowserForm):

@@ -38,7 +38,7 @@ NOT_OURS = N_("This file is not a backup of Wakeful.")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The description of a backup. ``database``: the kind, a key of DATABASES. ``revision``: the
+    """The description of a backup. ``database``: a key of DATABASES. ``revision``: the
     number of its last migration. ``made_at``: the time in UTC, as ISO 8601. ``with_key``: whether
     the backup has the secret key. ``sha256``: the hash of the database's file, in hex. ``wakeful``:
     the version that made it.

@@ -85,7 +85,7 @@ def read(data: Any) -> tuple[list[AgentResult], int]:
     if not isinstance(data, list) or len(data) > MAX_RESULTS:
         sentence = _("Send a list of at most %(most)d results.", most=MAX_RESULTS)
         raise Invalid({"results": [sentence]})
-    sent, wrong = [], 0
+    results, wrong = [], 0
     for entry in data:
         try:
             made_for = entry["made_for"]
@@ -94,10 +94,10 @@ def read(data: Any) -> tuple[list[AgentResult], int]:
                 raise MalformedData("made_for")
             at = from_ms(to_ms(outcome.result.checked_at))  # as it will be stored
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
-            sent.append(AgentResult(placed, made_for))
+            results.append(AgentResult(placed, made_for))
         except (ValueError, KeyError, TypeError, OverflowError):
             wrong += 1
-    return sent, wrong
+    return results, wrong
 
 
 def busy(place: AgentPlace) -> Throttled:
@@ -131,14 +131,14 @@ class ResultIntake:
         """Whether one of the results has a vote."""
         return bool(self._judged or self._voting)
 
-    def record(self, sent: Sequence[AgentResult]) -> None:
+    def record(self, results: Sequence[AgentResult]) -> None:
         """Record each result, or refuse it for good; a result that cannot be recorded because of a
         bug is refused. Raises Throttled if some were not judged, because their monitors changed
         during each attempt. The agent sends all again, and the recorded ones are left out.
         """
         # A deleted place may have had the same name.
         journal.cache_place_id(self._place.name, self._place.id)
-        unjudged = sent
+        unjudged = results
         for _attempt in range(MAX_ATTEMPTS):
             unjudged = self._judge_recent(unjudged)
         self._correct()
@@ -255,8 +255,8 @@ class ResultIntake:
         return [result for part in halves for result in self._record_halves(record, part)]
 
 
-def _results(sent: Iterable[AgentResult]) -> list[Result]:
-    return [result.outcome.result for result in sent]
+def _results(agent_results: Iterable[AgentResult]) -> list[Result]:
+    return [result.outcome.result for result in agent_results]
 
 
 _COLUMNS = (
@@ -281,10 +281,10 @@ def _monitor_rows(place: int, ids: Collection[int]) -> dict[int, Any]:
     return {row.monitor_id: row for row in rows}
 
 
-def _by_monitor(sent: Iterable[AgentResult]) -> dict[int, list[AgentResult]]:
+def _by_monitor(results: Iterable[AgentResult]) -> dict[int, list[AgentResult]]:
     """The results of each monitor, in the order of time."""
     by_monitor: dict[int, list[AgentResult]] = defaultdict(list)
-    for result in sorted(sent, key=lambda result: (result.monitor_id, result.at)):
+    for result in sorted(results, key=lambda result: (result.monitor_id, result.at)):
         by_monitor[result.monitor_id].append(result)
     return by_monitor
 
@@ -332,13 +332,13 @@ def _is_newer(result: AgentResult, row: Any, now: datetime) -> bool:
 
 def _tokens(place: int) -> dict[int, int]:
     """The tokens of the place's shards. No checker owns them: the agent makes all checks."""
-    stored = shards.read(place)
-    if len(stored) < shards.count():
+    rows = shards.read(place)
+    if len(rows) < shards.count():
         with writing():
             shards.make(place)
-        stored = shards.read(place)
+        rows = shards.read(place)
     db.session.rollback()
-    return {shard.number: shard.token for shard in stored}
+    return {shard.number: shard.token for shard in rows}
 
 
 # --- Limits ---------------------------------------------------------------------------------------
@@ -401,13 +401,13 @@ class Budgets:
     def results(self, place: AgentPlace, number: int) -> None:
         self._count(place, "results", number)
 
-    def _count(self, place: AgentPlace, kind: str, number: int) -> None:
+    def _count(self, place: AgentPlace, limit_name: str, number: int) -> None:
         if not number:
             return
         budget = self._budget_of(place.id)
-        limit: int = getattr(budget, kind)
+        limit: int = getattr(budget, limit_name)
         used = self._access.counters.count(
-            f"{SHORT_WINDOWS}{place.id}:{kind}",
+            f"{SHORT_WINDOWS}{place.id}:{limit_name}",
             WINDOW_SECONDS,
             number,
             share=max(1, limit // SHARES),

@@ -115,9 +115,9 @@ class LocalAgents:
         """
         intake = ResultIntake(place, datetime.now(UTC))
         with self._one_at_a_time(place):
-            sent, wrong = agent_results.read(data.get("results"))
-            self.budgets.results(place, len(sent) + wrong)
-            intake.record(sent)
+            results, wrong = agent_results.read(data.get("results"))
+            self.budgets.results(place, len(results) + wrong)
+            intake.record(results)
         self._write_sign(place, data, recorded=intake.has_votes)
         return {
             "taken": intake.taken,

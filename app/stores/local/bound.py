@@ -50,9 +50,9 @@ class _Tag:
 
     def among(self, ids: Iterable[int | None]) -> set[int]:
         """The monitors of ``ids`` that have the tag."""
-        wanted = [id for id in ids if id is not None and fits(id)]
-        monitors = select(MonitorRow.id).where(MonitorRow.id.in_(wanted), tagged([self.name]))
-        return set(db.session.scalars(monitors)) if wanted else set()
+        valid_ids = [id for id in ids if id is not None and fits(id)]
+        monitors = select(MonitorRow.id).where(MonitorRow.id.in_(valid_ids), tagged([self.name]))
+        return set(db.session.scalars(monitors)) if valid_ids else set()
 
     def has(self, monitor_id: int | None) -> bool:
         return monitor_id in self.among([monitor_id])
@@ -62,18 +62,18 @@ class _Tag:
         if not self.has(monitor_id):
             raise NotFound("monitor", monitor_id)
 
-    def keep_among(self, session: DbSession, ids: Iterable[int | None]) -> set[int]:
+    def lock_among(self, session: DbSession, ids: Iterable[int | None]) -> set[int]:
         """``among`` with locks: nobody removes the tag before the transaction ends. The rows are
         locked in the order of their ids, so that two requests cannot wait for each other.
         """
-        wanted = [id for id in ids if id is not None and fits(id)]
-        monitors = select(MonitorRow.id).where(MonitorRow.id.in_(wanted)).order_by(MonitorRow.id)
+        valid_ids = [id for id in ids if id is not None and fits(id)]
+        monitors = select(MonitorRow.id).where(MonitorRow.id.in_(valid_ids)).order_by(MonitorRow.id)
         session.execute(monitors.with_for_update(key_share=True)).all()
-        return self.among(wanted)
+        return self.among(valid_ids)
 
-    def keep(self, session: DbSession, monitor_id: int | None, noun: str, id: int) -> None:
-        """``keep_among`` for a record of one monitor. Raises NotFound for this noun and id."""
-        if monitor_id not in self.keep_among(session, [monitor_id]):
+    def lock(self, session: DbSession, monitor_id: int | None, noun: str, id: int) -> None:
+        """``lock_among`` for a record of one monitor. Raises NotFound for this noun and id."""
+        if monitor_id not in self.lock_among(session, [monitor_id]):
             raise NotFound(noun, id)
 
     def is_slug_of_others(self, slug: str) -> bool:
@@ -88,23 +88,20 @@ class _Tag:
         )
         return db.session.scalar(others.limit(1)) is not None
 
-    def shown(self, monitors: Sequence[Monitor]) -> Sequence[Monitor]:
+    def limited(self, monitors: Sequence[Monitor]) -> Sequence[Monitor]:
         """The monitors without the parents that the key must not see."""
-        named = {id for monitor in monitors for id in (*monitor.depends_on, monitor.behind_id)}
-        tagged_ids = self.among(named)
-        return [
-            monitor
-            if tagged_ids.issuperset(filter(None, (*monitor.depends_on, monitor.behind_id)))
-            else _without_others(monitor, tagged_ids)
-            for monitor in monitors
-        ]
+        parents = {id for monitor in monitors for id in (*monitor.depends_on, monitor.behind_id)}
+        if not (parents - {None}):
+            return monitors
+        tagged_ids = self.among(parents)
+        return [_without_others(monitor, tagged_ids) for monitor in monitors]
 
 
 def _without_others(monitor: Monitor, tagged_ids: Collection[int]) -> Monitor:
-    shown = tuple(id for id in monitor.depends_on if id in tagged_ids)
+    parents = tuple(id for id in monitor.depends_on if id in tagged_ids)
     if monitor.behind_id in (None, *tagged_ids):
-        return replace(monitor, depends_on=shown)
-    return replace(monitor, depends_on=shown, behind_id=None, cause=_(BEHIND_OTHERS))
+        return replace(monitor, depends_on=parents)
+    return replace(monitor, depends_on=parents, behind_id=None, cause=_(BEHIND_OTHERS))
 
 
 class _Part:
@@ -159,7 +156,7 @@ class _Monitors(_Part):
 
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         page = self._inner.list(self._bound(query))
-        return replace(page, items=self._tag.shown(page.items))
+        return replace(page, items=self._tag.limited(page.items))
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         return self._inner.overview(self._bound(query))
@@ -175,7 +172,7 @@ class _Monitors(_Part):
 
     def get(self, id: int) -> Monitor:
         self._tag.check(id)
-        return self._tag.shown([self._inner.get(id)])[0]
+        return self._tag.limited([self._inner.get(id)])[0]
 
     def require(self, id: int) -> None:
         self._tag.check(id)
@@ -188,29 +185,30 @@ class _Monitors(_Part):
             raise fault
         if secrets_from is not None:
             self._tag.check(secrets_from)
-        return self._tag.shown([self._inner.create(fields, secrets_from=secrets_from)])[0]
+        return self._tag.limited([self._inner.create(fields, secrets_from=secrets_from)])[0]
 
     def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
-        checked = [self._new_fault(fields) or fields for fields in several]
-        answers = base.create_valid(checked, self._inner)
+        answers = base.create_valid(
+            [self._new_fault(fields) or fields for fields in several], self._inner
+        )
         return [
-            answer if isinstance(answer, Invalid) else self._tag.shown([answer])[0]
+            answer if isinstance(answer, Invalid) else self._tag.limited([answer])[0]
             for answer in answers
         ]
 
     def update(self, id: int, fields: Fields) -> Monitor:
         with writing() as session:
-            self._tag.keep(session, id, "monitor", id)
-            stored = select(HeartbeatStateRow.slug).where(HeartbeatStateRow.monitor_id == id)
-            slug = fields.get("slug")
-            new_slug = slug if slug != session.scalar(stored) else None
+            self._tag.lock(session, id, "monitor", id)
+            state, slug = HeartbeatStateRow, fields.get("slug")
+            old_slug = session.scalar(select(state.slug).where(state.monitor_id == id))
+            new_slug = None if slug == old_slug else slug
             if fault := self._fault({"tags": [self._tag.name], **fields}, new_slug):
                 raise fault
-            return self._tag.shown([self._inner.update(id, fields)])[0]
+            return self._tag.limited([self._inner.update(id, fields)])[0]
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            self._tag.keep(session, id, "monitor", id)
+            self._tag.lock(session, id, "monitor", id)
             self._inner.delete(id)
 
     def _new_fault(self, fields: Fields) -> Invalid | None:
@@ -238,53 +236,53 @@ class _Incidents(_Part):
 
     def list(self, query: IncidentQuery) -> Page[Incident]:
         page = self._inner.list(replace(query, bound_tag=self._tag.name))
-        return replace(page, items=[self._shown(incident) for incident in page.items])
+        return replace(page, items=[self._limited(incident) for incident in page.items])
 
     def get(self, id: int) -> Incident:
         incident = self._inner.get(id)
         if incident.monitor is None or not self._tag.has(incident.monitor.id):
             raise NotFound("incident", id)
-        return self._shown(incident)
+        return self._limited(incident)
 
-    def _shown(self, incident: Incident) -> Incident:
+    def _limited(self, incident: Incident) -> Incident:
         tagged_ids = self._tag.among(incident.affected)
         return replace(incident, affected=tuple(filter(tagged_ids.__contains__, incident.affected)))
 
     def create(self, fields: Fields) -> Incident:
         with writing() as session:
-            if not self._tag.keep_among(session, [fields["monitor_id"]]):
+            if not self._tag.lock_among(session, [fields["monitor_id"]]):
                 raise Invalid({"monitor_id": [no_such("monitor", fields["monitor_id"])]})
-            return self._shown(self._inner.create(fields))
+            return self._limited(self._inner.create(fields))
 
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None
     ) -> Incident:
         with writing() as session:
-            self._keep(session, id)
-            return self._shown(self._inner.update(id, fields, by=by, expected=expected))
+            self._lock(session, id)
+            return self._limited(self._inner.update(id, fields, by=by, expected=expected))
 
     def acknowledge(
         self, ids: Sequence[int], *, by: str | None = None
     ) -> Sequence[Incident | WakefulError]:
-        chosen = IncidentRow.id.in_([id for id in ids if fits(id)])
+        statement = select(IncidentRow.id, IncidentRow.monitor_id)
+        statement = statement.where(IncidentRow.id.in_([id for id in ids if fits(id)]))
         with writing() as session:
-            rows = session.execute(select(IncidentRow.id, IncidentRow.monitor_id).where(chosen))
-            monitor_ids = {row.id: row.monitor_id for row in rows}
-            kept = self._tag.keep_among(session, monitor_ids.values())
-            shown = [id for id in ids if monitor_ids.get(id) in kept]
-            answers = dict(zip(shown, self._inner.acknowledge(shown, by=by), strict=True))
+            monitor_ids = {row.id: row.monitor_id for row in session.execute(statement)}
+            tagged_ids = self._tag.lock_among(session, monitor_ids.values())
+            visible = [id for id in ids if monitor_ids.get(id) in tagged_ids]
+            answers = dict(zip(visible, self._inner.acknowledge(visible, by=by), strict=True))
         return [
-            self._shown(answer) if isinstance(answer, Incident) else answer
+            self._limited(answer) if isinstance(answer, Incident) else answer
             for answer in (answers.get(id) or NotFound("incident", id) for id in ids)
         ]
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            self._keep(session, id)
+            self._lock(session, id)
             self._inner.delete(id)
 
-    def _keep(self, session: DbSession, id: int) -> None:
-        self._tag.keep(session, self.get(id).monitor_id, "incident", id)
+    def _lock(self, session: DbSession, id: int) -> None:
+        self._tag.lock(session, self.get(id).monitor_id, "incident", id)
 
 
 class _Heartbeats(_Part):
@@ -292,8 +290,8 @@ class _Heartbeats(_Part):
 
     def new_token(self, monitor_id: int) -> Monitor:
         with writing() as session:
-            self._tag.keep(session, monitor_id, "monitor", monitor_id)
-            return self._tag.shown([self._inner.new_token(monitor_id)])[0]
+            self._tag.lock(session, monitor_id, "monitor", monitor_id)
+            return self._tag.limited([self._inner.new_token(monitor_id)])[0]
 
 
 class _Deliveries(_Part):
@@ -316,7 +314,7 @@ class _Deliveries(_Part):
 
     def _act(self, act: Callable[[int], Delivery], id: int) -> Delivery:
         with writing() as session:
-            self._tag.keep(session, self.get(id).monitor_id, "delivery", id)
+            self._tag.lock(session, self.get(id).monitor_id, "delivery", id)
             return _without_message(act(id))
 
 
@@ -338,11 +336,11 @@ class _Contacts(_Part):
         id = self._inner.id_of(value)
         if id is None:
             return False
-        used = (
+        statement = (
             select(ContactRow.id)
             .join(MonitorContactRow, MonitorContactRow.contact_id == ContactRow.id)
             .join(MonitorRow, MonitorRow.id == MonitorContactRow.monitor_id)
             .where(ContactRow.id == id, tagged([self._tag.name]))
             .limit(1)
         )
-        return db.session.scalar(used) is not None
+        return db.session.scalar(statement) is not None

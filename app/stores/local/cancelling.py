@@ -88,16 +88,18 @@ def pages_of(session: AnySession, window: MaintenanceWindow) -> set[int]:
     page_ids = pages_showing(session, window.monitors)
     if window.tags:
         monitor_ids = select(MonitorRow.id).where(tagged(window.tags))
-        shown = StatusPageMonitorRow.monitor_id.in_(monitor_ids)
-        page_ids |= set(session.scalars(select(StatusPageMonitorRow.status_page_id).where(shown)))
+        is_shown = StatusPageMonitorRow.monitor_id.in_(monitor_ids)
+        page_ids |= set(
+            session.scalars(select(StatusPageMonitorRow.status_page_id).where(is_shown))
+        )
     return page_ids
 
 
 def pages_showing(session: AnySession, monitor_ids: Collection[int]) -> set[int]:
     """The pages that show one of these monitors."""
     ids = [id for id in monitor_ids if fits(id)]
-    shown = StatusPageMonitorRow.monitor_id.in_(ids)
-    return set(session.scalars(select(StatusPageMonitorRow.status_page_id).where(shown)))
+    is_shown = StatusPageMonitorRow.monitor_id.in_(ids)
+    return set(session.scalars(select(StatusPageMonitorRow.status_page_id).where(is_shown)))
 
 
 def _pages(session: AnySession, ids: Iterable[int]) -> list[StatusPageRow]:

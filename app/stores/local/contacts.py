@@ -126,8 +126,8 @@ class LocalContacts(LocalCollection[Contact, PageQuery], base.Contacts):
         return [row.name for row in db.session.execute(_NAMES)]
 
     def defaults(self) -> Sequence[str]:
-        chosen = select(ContactRow.name).where(ContactRow.default)
-        return list(db.session.scalars(chosen.order_by(ContactRow.name_natural, ContactRow.id)))
+        names = select(ContactRow.name).where(ContactRow.default)
+        return list(db.session.scalars(names.order_by(ContactRow.name_natural, ContactRow.id)))
 
 
 # --- The contacts of monitors ---------------------------------------------------------------------
@@ -283,8 +283,8 @@ def _replace_in_reports(session: DbSession, id: int, other_id: int) -> None:
     session.flush()
 
 
-def pairs_of(stored: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:
-    return tuple(Pair(key, value) for key, value in readable(stored) or ())
+def pairs_of(pairs: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:
+    return tuple(Pair(key, value) for key, value in readable(pairs) or ())
 
 
 # --- Channels that several monitors have as their own ---------------------------------------------

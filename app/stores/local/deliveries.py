@@ -52,9 +52,9 @@ class LocalDeliveries(Rows[Delivery, DeliveryQuery], base.Deliveries):
     def matching(self, query: DeliveryQuery) -> Select[Any]:
         matching = super().matching(query)
         for name in ("monitor_id", "incident_id", "channel", "status"):
-            wanted = getattr(query, name)
-            if wanted is not None:
-                value = fitting(wanted) if isinstance(wanted, int) else wanted
+            filter_value = getattr(query, name)
+            if filter_value is not None:
+                value = fitting(filter_value) if isinstance(filter_value, int) else filter_value
                 matching = matching.where(getattr(DeliveryRow, name) == value)
         if query.contact_id is not None:
             matching = matching.where(DeliveryRow.sources.contains(f",{query.contact_id},"))

@@ -70,17 +70,17 @@ def token_hash(token: str) -> str:
     return keyed_hash("ping", token)
 
 
-def new_token(session: DbSession, wanted: str | None) -> str:
-    """The token of a new heartbeat: ``wanted``, or a random one. Raises Invalid if another
+def new_token(session: DbSession, token: str | None) -> str:
+    """The token of a new heartbeat: ``token``, or a random one. Raises Invalid if another
     heartbeat has it.
     """
-    if wanted is None:
+    if token is None:
         return make_ping_token()
     state = HeartbeatStateRow
-    holder = select(state.monitor_id).where(state.token_hash == token_hash(wanted))
+    holder = select(state.monitor_id).where(state.token_hash == token_hash(token))
     if session.scalar(holder) is not None:
         raise Invalid({"heartbeat_token": [_(TAKEN)]})
-    return wanted
+    return token
 
 
 def with_slug(fields: Fields) -> dict[str, Any]:

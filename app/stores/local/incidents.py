@@ -271,8 +271,8 @@ def _by_id(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[In
 
 
 def _records(rows: Sequence[Any], now: datetime, *, brief: bool) -> list[Incident]:
-    shown = [row for row in rows if not brief or row.ended_at is None]
-    affected = dependencies.affected(db.session, shown)
+    with_affected = [row for row in rows if not brief or row.ended_at is None]
+    affected = dependencies.affected(db.session, with_affected)
     return [_record(row, now, affected.get(row.id, ()), brief=brief) for row in rows]
 
 
@@ -309,8 +309,8 @@ def _status(row: Any) -> str:
 
 def _by_monitor(session: DbSession, ids: Sequence[int]) -> Sequence[int]:
     """The existing ids, ordered by monitor: every transaction locks in this order."""
-    chosen = select(IncidentRow.id).where(IncidentRow.id.in_(ids))
-    return session.scalars(chosen.order_by(IncidentRow.monitor_id, IncidentRow.id)).all()
+    statement = select(IncidentRow.id).where(IncidentRow.id.in_(ids))
+    return session.scalars(statement.order_by(IncidentRow.monitor_id, IncidentRow.id)).all()
 
 
 def _locked(session: DbSession, id: int) -> IncidentRow:

@@ -61,15 +61,15 @@ def statements(
     """The statements of a list that is not ordered by state. They need the parameters ``now`` and
     ``until``. ``is_few``: whether few monitors are in ``query.state``.
     """
-    chosen = matching(query)
+    selection = matching(query)
     # Without a filter or an order by the state, the states are not read.
     if query.state:
-        chosen = states.during(windows).in_states(chosen, query.states, is_few=is_few)
+        selection = states.during(windows).in_states(selection, query.statuses, is_few=is_few)
     elif query.sort_by not in SORT_COLUMNS:
-        chosen = states.joined(chosen)
+        selection = states.joined(selection)
     if query.sort_by == MonitorSortBy.EXPIRES_AT:
-        chosen = chosen.outerjoin(_DOMAIN, _DOMAIN.c.domain == _STATE.domain)
-    return page_statements(chosen, _order(query), query.page, query.per_page)
+        selection = selection.outerjoin(_DOMAIN, _DOMAIN.c.domain == _STATE.domain)
+    return page_statements(selection, _order(query), query.page, query.per_page)
 
 
 def matching(query: MonitorQuery) -> Select[Any]:
@@ -103,13 +103,13 @@ def _filtered(
     if ids is not None:
         statement = statement.where(_MONITOR.id.in_(ids))
     page, contact, edge = StatusPageMonitorRow, MonitorContactRow, MonitorDependencyRow
-    for wanted, owner, monitor_id in (
+    for owner_id, owner, monitor_id in (
         (status_page_id, page.status_page_id, page.monitor_id),
         (contact_id, contact.contact_id, contact.monitor_id),
         (parent_id, edge.parent_id, edge.monitor_id),
     ):
-        if wanted is not None:
-            of_owner = select(monitor_id).where(owner == fitting(wanted))
+        if owner_id is not None:
+            of_owner = select(monitor_id).where(owner == fitting(owner_id))
             statement = statement.where(_MONITOR.id.in_(of_owner))
     if location is not None:
         checked = select(AssignmentRow.monitor_id).join(
@@ -121,11 +121,11 @@ def _filtered(
     return statement
 
 
-def tag_counts(chosen: Select[Any], query: MonitorQuery, now: datetime) -> Mapping[str, int]:
+def tag_counts(selection: Select[Any], query: MonitorQuery, now: datetime) -> Mapping[str, int]:
     if query.state:
         during = states.during(tuple(active_windows(now)))
-        chosen = during.in_states(chosen, query.states, is_few=True)
-    statement = chosen.with_only_columns(
+        selection = during.in_states(selection, query.statuses, is_few=True)
+    statement = selection.with_only_columns(
         _MONITOR.tags, func.count(), maintain_column_froms=True
     ).where(_MONITOR.tags != "")
     counts: Counter[str] = Counter()

@@ -108,7 +108,7 @@ class LocalMonitors(LocalPart, base.Monitors):
         else:
             count = None
             if query.state and query.counts is not None:
-                count = sum(query.counts.get(state, 0) for state in query.states)
+                count = sum(query.counts.get(state, 0) for state in query.statuses)
             is_few = count is None or count <= states.FEW_IN_STATE
             # These parts of a query choose the fields of each monitor, not the monitors.
             cached = replace(
@@ -171,17 +171,19 @@ class LocalMonitors(LocalPart, base.Monitors):
         return [ref for ref in refs if same_url.is_same(ref.url, url)]
 
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
-        wanted = search.casefold()
+        folded_search = search.casefold()
         statement = select(MonitorRow.tags).where(
             MonitorRow.tags != "", in_tags(search, MonitorRow.tags)
         )
         tag_sets = db.session.scalars(statement.distinct().limit(MAX_TAGGED))
-        tags = {tag for text in tag_sets for tag in tags_of(text) if wanted in tag.casefold()}
+        tags = {
+            tag for text in tag_sets for tag in tags_of(text) if folded_search in tag.casefold()
+        }
         return sorted(tags, key=natural_key)[:limit]
 
     def count(self, tags: Sequence[str], ids: Sequence[int] = ()) -> int:
-        chosen = or_(tagged(tags), MonitorRow.id.in_([id for id in ids if fits(id)]))
-        return db.session.scalar(select(func.count(MonitorRow.id)).where(chosen)) or 0
+        condition = or_(tagged(tags), MonitorRow.id.in_([id for id in ids if fits(id)]))
+        return db.session.scalar(select(func.count(MonitorRow.id)).where(condition)) or 0
 
     def tag_counts(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         query = monitor_lists.searched(query)
@@ -199,16 +201,16 @@ class LocalMonitors(LocalPart, base.Monitors):
             fields = {**DEFAULTS, **fields}
             if secrets_from is not None:
                 _take_password(session, fields, secrets_from)
-            (stored,) = self._create(session, [fields])
-        if isinstance(stored, Invalid):
-            raise stored
-        return self._new_records([stored])[stored]
+            (answer,) = self._create(session, [fields])
+        if isinstance(answer, Invalid):
+            raise answer
+        return self._new_records([answer])[answer]
 
     def create_many(self, several: Sequence[Fields]) -> Sequence[Monitor | Invalid]:
         with writing() as session:
-            stored = self._create(session, [{**DEFAULTS, **fields} for fields in several])
-        monitors = self._new_records([id for id in stored if not isinstance(id, Invalid)])
-        return [answer if isinstance(answer, Invalid) else monitors[answer] for answer in stored]
+            answers = self._create(session, [{**DEFAULTS, **fields} for fields in several])
+        monitors = self._new_records([id for id in answers if not isinstance(id, Invalid)])
+        return [answer if isinstance(answer, Invalid) else monitors[answer] for answer in answers]
 
     def _create(self, session: DbSession, several: Sequence[Fields]) -> Sequence[int | Invalid]:
         """Store these monitors. Returns the id or the fault of each."""
@@ -273,17 +275,18 @@ class LocalMonitors(LocalPart, base.Monitors):
             recorder.apply_changes(session, row, changed, now)
             rules_changed = bool(recorder.FIELDS_OF_RULES & changed)
             if "locations" in fields and not is_heartbeat(row.url):
-                wanted = fields["locations"] or DEFAULT_PLACES
-                places = places_of(wanted, assignments.places(wanted))
+                place_names = fields["locations"] or DEFAULT_PLACES
+                places = places_of(place_names, assignments.places(place_names))
                 old = names_of(session, id)
                 # Rows of another table; the session logs the columns of the monitor.
-                audit.note_change(session, row, {"locations": (old, sorted(wanted))})
+                audit.note_change(session, row, {"locations": (old, sorted(place_names))})
                 rules_changed |= recorder.set_places(session, id, places, now)
             if fields.get("pause"):
                 recorder.pause(session, id, now)
             elif fields.get("pause") is not None:
                 recorder.resume(session, id, now)
             if rules_changed:
+                # By the new rules, the newest results of its places may lead to another state.
                 recorder.judge_votes_again(session, row, now)
         return self.get(id)
 
@@ -347,14 +350,14 @@ def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
     return changed
 
 
-def _columns(fields: Mapping[str, Any], stored: MonitorRow | None = None) -> dict[str, Any]:
-    """The fields of a form as columns of ``MonitorRow``, without ``NO_COLUMNS``. ``stored``: the
+def _columns(fields: Mapping[str, Any], row: MonitorRow | None = None) -> dict[str, Any]:
+    """The fields of a form as columns of ``MonitorRow``, without ``NO_COLUMNS``. ``row``: the
     row that the fields change.
     """
     columns = {name: value for name, value in fields.items() if name not in NO_COLUMNS}
     if not columns.keys().isdisjoint(("interval", "check_every")):
         columns["check_every"] = every = columns.get("check_every")
-        stored_interval = nearest_interval(stored.interval) if stored else None
+        stored_interval = nearest_interval(row.interval) if row else None
         columns["interval"] = every or columns.get("interval") or stored_interval
     for name in PAIRS:
         if name in columns:
@@ -395,13 +398,13 @@ def check_parents(session: DbSession, monitor_id: int | None, parents: Sequence[
     if not parents:
         return
     take_lock(session, Lock.DEPENDENCIES)
-    stored = locked_monitors(session, parents)
-    above = {} if monitor_id is None else dependencies.above(session, list(stored))
+    existing = locked_monitors(session, parents)
+    above = {} if monitor_id is None else dependencies.above(session, list(existing))
     for position, id in enumerate(parents):
         fault = None
         if id == monitor_id:
             fault = _("A monitor cannot be reached through itself.")
-        elif id not in stored:
+        elif id not in existing:
             fault = no_such("monitor", id)
         elif monitor_id in above.get(id, ()):
             fault = _("Monitor %(id)s is itself reached through this one.", id=id)

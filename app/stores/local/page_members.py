@@ -48,8 +48,8 @@ def _by_page(table: Any, ids: Sequence[int], id: Any) -> Mapping[int, list[Any]]
 def on_page(session: DbSession, page_id: int) -> list[int]:
     """The monitors of a page in their order."""
     member = StatusPageMonitorRow
-    shown = select(member.monitor_id).where(member.status_page_id == page_id)
-    return list(session.scalars(shown.order_by(member.position, member.monitor_id)))
+    monitor_ids = select(member.monitor_id).where(member.status_page_id == page_id)
+    return list(session.scalars(monitor_ids.order_by(member.position, member.monitor_id)))
 
 
 def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
@@ -68,14 +68,14 @@ def change(session: DbSession, page: StatusPageRow, fields: Fields) -> None:
 def _change(session: DbSession, page_id: int, fields: Fields) -> None:
     # The monitors are locked before the rows of the page, as in a deletion of a monitor: in another
     # order, the two would wait for each other.
-    wanted = list(dict.fromkeys(fields.get("monitors") or ()))
-    existing = locked_monitors(session, wanted)
+    monitor_ids = list(dict.fromkeys(fields.get("monitors") or ()))
+    existing = locked_monitors(session, monitor_ids)
     own = locked(StatusPageMonitorRow).where(StatusPageMonitorRow.status_page_id == page_id)
     present = {row.monitor_id: row for row in session.scalars(own)}
     if "monitors" in fields:
-        if missing := [id for id in wanted if id not in existing]:
+        if missing := [id for id in monitor_ids if id not in existing]:
             raise Invalid({"monitors": [no_such("monitor", missing[0])]})
-        present = _set_monitors(session, page_id, present, wanted)
+        present = _set_monitors(session, page_id, present, monitor_ids)
     if "names" in fields:
         _set_names(present, fields["names"] or ())
     if "groups" in fields:
@@ -135,10 +135,10 @@ def _leave_posts(session: DbSession, page_id: int, removed: Iterable[int]) -> No
 
 
 def _set_names(present: Mapping[int, StatusPageMonitorRow], names: Iterable[ComponentName]) -> None:
-    wanted = {name.key: name.value for name in names}
-    _check_on_page(present, wanted, "names")
+    new_names = {name.key: name.value for name in names}
+    _check_on_page(present, new_names, "names")
     for id, row in present.items():
-        row.name = wanted.get(id)
+        row.name = new_names.get(id)
 
 
 def _set_groups(
@@ -152,13 +152,15 @@ def _set_groups(
         row.group_id = row.group_position = None
     for position, group in enumerate(groups):
         _check_on_page(present, group.monitors, "groups")
-        stored = StatusPageGroupRow(status_page_id=page_id, position=position, name=group.name)
-        session.add(stored)
+        row_of_group = StatusPageGroupRow(
+            status_page_id=page_id, position=position, name=group.name
+        )
+        session.add(row_of_group)
         session.flush()
         for group_position, id in enumerate(group.monitors):
             if present[id].group_id is not None:
                 raise Invalid({"groups": [_("The monitor %(id)s is in two groups.", id=id)]})
-            present[id].group_id, present[id].group_position = stored.id, group_position
+            present[id].group_id, present[id].group_position = row_of_group.id, group_position
 
 
 def _check_on_page(present: Mapping[int, object], ids: Iterable[int], field: str) -> None:

@@ -132,8 +132,8 @@ def counted_states_of(
     rows: Sequence[Any], in_maintenance: Callable[[Any], bool]
 ) -> dict[int, CountedState]:
     """The states of monitors by id. ``rows`` have ``_COLUMNS``."""
-    unclear = [row.id for row in rows if row.verdict is not None and not _was_checked(row)]
-    were_up = _were_up(unclear)
+    unchecked_ids = [row.id for row in rows if row.verdict is not None and not _was_checked(row)]
+    were_up = _were_up(unchecked_ids)
     return {row.id: _counted_state(row, in_maintenance(row), row.id in were_up) for row in rows}
 
 

@@ -189,8 +189,8 @@ class Rows(LocalPart, base.Readable[Record, Query]):
         return [self.record(row) for row in self.rows(ids)]
 
     def record(self, row: Any) -> Record:
-        kind: Any = self.resource.record
-        record: Record = record_of(kind, row)
+        record_type: Any = self.resource.record
+        record: Record = record_of(record_type, row)
         return record
 
     def list(self, query: Query) -> Page[Record]:

@@ -152,14 +152,14 @@ class LocalPosts(LocalPart, base.Posts):
     def draft(self, page_id: int, incident_id: int) -> Fields:
         incident, member = IncidentRow, StatusPageMonitorRow
         columns = incident.monitor_id, incident.cause_code, incident.started_at, incident.ended_at
-        shown = (
+        statement = (
             select(*columns, member.name, MonitorRow.name.label("own_name"), StatusPageRow.zone)
             .join(MonitorRow, MonitorRow.id == incident.monitor_id)
             .join(member, member.monitor_id == incident.monitor_id)
             .join(StatusPageRow, StatusPageRow.id == member.status_page_id)
             .where(incident.id == fitting(incident_id), member.status_page_id == fitting(page_id))
         )
-        row = db.session.execute(shown).one_or_none()
+        row = db.session.execute(statement).one_or_none()
         if row is None:
             raise NotFound("incident", incident_id, NO_INCIDENT_HERE)
         content = causes.draft(
@@ -291,13 +291,13 @@ def _add_update(session: DbSession, row: PostRow, fields: Fields, now: datetime)
 
 def _set_monitors(session: DbSession, row: PostRow, monitors: Iterable[int]) -> bool:
     """Set the monitors of a post. Returns whether they changed."""
-    id, wanted, member = row.id, set(monitors), PostMonitorRow
+    id, new, member = row.id, set(monitors), PostMonitorRow
     present = set(session.scalars(select(member.monitor_id).where(member.post_id == id)))
-    removed = member.monitor_id.in_(present - wanted)
+    removed = member.monitor_id.in_(present - new)
     session.execute(delete(member).where(member.post_id == id, removed))
-    session.add_all(member(post_id=id, monitor_id=monitor_id) for monitor_id in wanted - present)
-    audit.note_change(session, row, {"monitors": (sorted(present), sorted(wanted))})
-    return wanted != present
+    session.add_all(member(post_id=id, monitor_id=monitor_id) for monitor_id in new - present)
+    audit.note_change(session, row, {"monitors": (sorted(present), sorted(new))})
+    return new != present
 
 
 def _set_impact(session: DbSession, row: PostRow, impact: Iterable[MonitorImpact]) -> bool:
@@ -305,16 +305,16 @@ def _set_impact(session: DbSession, row: PostRow, impact: Iterable[MonitorImpact
     follows the post's state again. Returns whether any impact changed.
     """
     session.flush()
-    wanted: dict[int, str] = {entry.key: entry.value for entry in impact}
+    impact_of: dict[int, str] = {entry.key: entry.value for entry in impact}
     members = session.scalars(
         select(PostMonitorRow).where(PostMonitorRow.post_id == row.id).order_by("monitor_id")
     ).all()
-    missing = wanted.keys() - {member.monitor_id for member in members}
+    missing = impact_of.keys() - {member.monitor_id for member in members}
     if missing:
         raise Invalid({"impact": [_(NOT_OF_POST, id=min(missing))]})
     old = {member.monitor_id: member.impact for member in members}
     for member in members:
-        member.impact = wanted.get(member.monitor_id)
+        member.impact = impact_of.get(member.monitor_id)
     new = {member.monitor_id: member.impact for member in members}
     audit.note_change(session, row, {"impact": (_shown(old), _shown(new))})
     return old != new
@@ -370,8 +370,8 @@ class PostTemplates(LocalCollection[PostTemplate, PageQuery]):
         """
         if "name" in fields:
             locks.take_lock(session, locks.Lock.POST_TEMPLATES)
-            wanted = folded(fields["name"])
+            new_name = folded(fields["name"])
             for other, name in session.execute(select(PostTemplateRow.id, PostTemplateRow.name)):
-                if other != id and folded(name) == wanted:
+                if other != id and folded(name) == new_name:
                     raise Invalid({"name": [_(TAKEN)]})
         return dict(fields)

@@ -337,14 +337,14 @@ class _PageMonitor:
         "counts", "created_at", "group", "id", "name", "response_time", "since", "state", "url",
     )  # fmt: skip
 
-    def __init__(self, row: Any, counted: CountedState) -> None:
+    def __init__(self, row: Any, counted_state: CountedState) -> None:
         self.id: int = row.id
         self.name: str = row.own_name or row.name
         self.group: str | None = row.group
         self.url: str = row.url
         self.created_at: datetime = row.created_at
         self.response_time: int | None = row.response_time
-        self.counts, self.state = counted.counts, counted.state
+        self.counts, self.state = counted_state.counts, counted_state.state
         self.since: datetime | None = {
             ComponentState.OUTAGE: row.down_since or row.started_at or row.behind_since,
             ComponentState.DEGRADED: row.started_at or row.status_since,

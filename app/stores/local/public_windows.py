@@ -62,10 +62,10 @@ def windows_of(
 
 def upcoming(session: AnySession, page: StatusPageRow, now: datetime) -> list[PublicWindow]:
     """The entries of a page's calendars that have not ended, without cancelled ones."""
-    shown = select(StatusPageMonitorRow.monitor_id).where(
+    monitor_ids = select(StatusPageMonitorRow.monitor_id).where(
         StatusPageMonitorRow.status_page_id == page.id
     )
-    return planned(session, page, session.scalars(shown).all(), now, now + AHEAD)
+    return planned(session, page, session.scalars(monitor_ids).all(), now, now + AHEAD)
 
 
 def planned(

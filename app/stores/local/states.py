@@ -160,19 +160,19 @@ class States:
         few monitors share a section, because each section would read all monitors to find them.
         """
         states = WORST_FIRST if query.sort == Sort.DESC else WORST_FIRST[::-1]
-        wanted = [state for state in states if state in query.states]
+        chosen_states = [state for state in states if state in query.statuses]
         start = (query.page - 1) * query.per_page
-        sections, counted = [], 0
-        for is_few, group in _groups(wanted, counts):
+        sections, position = [], 0
+        for is_few, group in _groups(chosen_states, counts):
             count = sum(counts.get(state, 0) for state in group)
-            first, last = max(start, counted), min(start + query.per_page, counted + count)
+            first, last = max(start, position), min(start + query.per_page, position + count)
             if first < last:
-                sections.append(_Section(is_few, tuple(group), first - counted, last - first))
-            counted += count
+                sections.append(_Section(is_few, tuple(group), first - position, last - first))
+            position += count
         if not sections:
-            return [], counted
+            return [], position
         statement = self._ordering(matching, states, tuple(sections), columns)
-        return db.session.execute(statement, values).all(), counted
+        return db.session.execute(statement, values).all(), position
 
     def _ordered(
         self,

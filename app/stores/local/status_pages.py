@@ -58,10 +58,10 @@ class LocalStatusPages(Rows[StatusPage, PageQuery], base.StatusPages):
     def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
         if not fits(monitor_id):
             return ()
-        shown = select(StatusPageMonitorRow.status_page_id).where(
+        page_ids = select(StatusPageMonitorRow.status_page_id).where(
             StatusPageMonitorRow.monitor_id == monitor_id
         )
-        pages = self.records(list(db.session.scalars(shown)))
+        pages = self.records(list(db.session.scalars(page_ids)))
         return sorted(pages, key=lambda page: (natural_key(page.name), page.id))
 
     def create(self, fields: Fields) -> StatusPage:

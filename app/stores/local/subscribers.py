@@ -191,5 +191,5 @@ def _identified(page_id: int, mark: str) -> tuple[ColumnElement[bool], ColumnEle
 
 def _page(row: StatusPageRow) -> StatusPage:
     """The fields of a status page that the pages for its subscribers show."""
-    shown = ("id", "name", "slug", "description", "visibility", "domain", "zone", "theme")
-    return StatusPage(**{name: getattr(row, name) for name in shown})
+    names = ("id", "name", "slug", "description", "visibility", "domain", "zone", "theme")
+    return StatusPage(**{name: getattr(row, name) for name in names})

@@ -111,15 +111,15 @@ def _record(session: DbSession, row: MaintenanceWindowRow) -> MaintenanceWindow:
 
 
 def _set_members(session: DbSession, row: MaintenanceWindowRow, monitors: Iterable[int]) -> None:
-    id, member, wanted = row.id, MaintenanceWindowMonitorRow, list(dict.fromkeys(monitors))
-    possible = [monitor for monitor in wanted if fits(monitor)]
+    id, member, monitor_ids = row.id, MaintenanceWindowMonitorRow, list(dict.fromkeys(monitors))
+    possible = [monitor for monitor in monitor_ids if fits(monitor)]
     existing = set(session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(possible))))
-    if missing := [monitor for monitor in wanted if monitor not in existing]:
+    if missing := [monitor for monitor in monitor_ids if monitor not in existing]:
         raise Invalid({"monitors": [no_such("monitor", missing[0])]})
     old = list(_record(session, row).monitors)
-    audit.note_change(session, row, {"monitors": (old, sorted(wanted))})
+    audit.note_change(session, row, {"monitors": (old, sorted(monitor_ids))})
     session.execute(delete(member).where(member.window_id == id))
-    session.add_all(member(window_id=id, monitor_id=monitor_id) for monitor_id in wanted)
+    session.add_all(member(window_id=id, monitor_id=monitor_id) for monitor_id in monitor_ids)
 
 
 def _check(window: MaintenanceWindow) -> None:

@@ -58,8 +58,8 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         return records
 
     def list(self, query: Query) -> Page[Record]:
-        sent = self.parameters(query)
-        page = self._page(self.path, query, self.read, sent=sent)
+        sent_query = self.parameters(query)
+        page = self._page(self.path, query, self.read, sent_query=sent_query)
         return replace(page, items=self.complete(page.items))
 
     def get(self, id: int) -> Record:
@@ -95,8 +95,8 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
         return None
 
     def create(self, fields: Fields) -> Record:
-        sent = self.sent(fields, new=True)
-        answer = self._write("POST", self.path, sent)
+        sent_fields = self.sent(fields, new=True)
+        answer = self._write("POST", self.path, sent_fields)
         if self.me.is_wakeful:
             with after_write():
                 return self._record_in(None, answer)
@@ -113,10 +113,10 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
         raise Accepted(sentence)
 
     def update(self, id: int, fields: Fields) -> Record:
-        sent = self.sent(fields)
-        if not sent:
+        sent_fields = self.sent(fields)
+        if not sent_fields:
             return self.get(id)
-        answer = self._write("PATCH", self._address(id), sent, of=(self.kind, id))
+        answer = self._write("PATCH", self._address(id), sent_fields, of=(self.kind, id))
         if self.me.is_wakeful:
             with after_write():
                 return self._record_in(id, answer)

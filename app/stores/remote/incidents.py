@@ -210,8 +210,8 @@ def _check(data: Any) -> dict[str, Any] | None:
         **_measured(data),
         "warnings": list(texts(data.get("warnings"))),
     }
-    sent = {name: value for name, value in result.items() if value not in (None, [])}
-    return sent | read_evidence(data)
+    fields = {name: value for name, value in result.items() if value not in (None, [])}
+    return fields | read_evidence(data)
 
 
 def _measured(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,10 +53,10 @@ class Explanation:
         return " ".join(dict.fromkeys(self.general))[:MAX_SENTENCE] or None
 
     def note(self, text: Any, name: str = "") -> None:
-        shown = one_line(text, MAX_SENTENCE) if isinstance(text, str) else ""
-        if not shown or max(len(self.by_field), len(self.general)) > MAX_ERRORS:
+        sentence = one_line(text, MAX_SENTENCE) if isinstance(text, str) else ""
+        if not sentence or max(len(self.by_field), len(self.general)) > MAX_ERRORS:
             return
-        (self.by_field.setdefault(name, []) if name else self.general).append(shown)
+        (self.by_field.setdefault(name, []) if name else self.general).append(sentence)
 
 
 def raise_if_refused(

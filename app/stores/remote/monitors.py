@@ -174,11 +174,11 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
         """Read the first monitors by name. They are cached for some minutes, because lists of
         incidents need the names.
         """
-        sent = parameters(
+        sent_query = parameters(
             MonitorQuery(sort_by="name", sort="asc", per_page=NAMES_PAGE), leave=UNSENT_IF_BARE
         )
         count = pages * NAMES_PAGE
-        window = self._window(self.path, sent, 0, count, NAMES_PAGE, max_more=2 * pages)
+        window = self._window(self.path, sent_query, 0, count, NAMES_PAGE, max_more=2 * pages)
         cached = self._names if self._are_fresh else {}
         names = cached | {ref.id: ref for ref in envelope.each(window.items, _ref_of)}
         self._names, self._names_at = names, time.monotonic()
@@ -259,8 +259,8 @@ class RemoteMonitors(RemoteCollection[Monitor, MonitorQuery], base.Monitors):
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         self._refuse_bare()
         filters = {name for name, _value in parameters(query)}.intersection(_FILTERS)
-        chosen = {name: getattr(query, name) for name in _FILTERS if name in filters}
-        return self._get_content("/overview", _overview, brackets.write(chosen))
+        filters_sent = {name: getattr(query, name) for name in _FILTERS if name in filters}
+        return self._get_content("/overview", _overview, brackets.write(filters_sent))
 
 
 def _matches(monitor: Monitor | MonitorRef, search: str) -> bool:
@@ -289,8 +289,8 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
     knows it, so it cannot be copied into another request. If the server does not say whether there
     is one, an empty password in ``fields`` says that there is none.
     """
-    typed, is_needed = fields.get("request_auth_password"), fields.get("request_auth_username")
-    if source is None or typed or not is_needed:
+    password, is_needed = fields.get("request_auth_password"), fields.get("request_auth_username")
+    if source is None or password or not is_needed:
         return
     monitor = monitors.get(source)
     is_unclear = "request_auth_password_set" in monitor.missing

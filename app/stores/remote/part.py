@@ -170,21 +170,21 @@ class RemotePart:
         query: Any,
         read: Callable[[Any], T],
         *,
-        sent: brackets.Pairs,
+        sent_query: brackets.Pairs,
         of: RecordId | None = None,
     ) -> Page[T]:
-        """A page of a list. ``sent``: the parameters that the server gets for ``query``."""
+        """A page of a list. ``sent_query``: the parameters that the server gets for ``query``."""
         begin, size = (query.page - 1) * query.per_page, query.per_page
-        window = self._window(path, sent, begin, size, size, of=of)
+        window = self._window(path, sent_query, begin, size, size, of=of)
         more = window.total is None and window.more
-        counted = begin + len(window.items) + (more and window.reachable)
-        total = counted if window.total is None else window.total
+        count = begin + len(window.items) + (more and window.reachable)
+        total = count if window.total is None else window.total
         return Page(envelope.each(window.items, read), query.page, size, total, more=more)
 
     def _window(
         self,
         path: str,
-        sent: brackets.Pairs,
+        sent_query: brackets.Pairs,
         begin: int,
         count: int,
         size: int,
@@ -192,14 +192,14 @@ class RemotePart:
         max_more: int = MAX_REQUESTS,
         of: RecordId | None = None,
     ) -> Window:
-        """``count`` records from ``begin`` on. ``size``: the number that ``sent`` asks for.
+        """``count`` records from ``begin`` on. ``size``: the number that ``sent_query`` asks for.
         ``max_more``: the number of requests after the first page.
         """
 
         def fetch(asked: brackets.Pairs) -> envelope.ServerPage:
             page = self._server_page(path, self._read(path, asked, of=of))
-            if asked == sent and not self.me.is_wakeful and is_all(page, size):
-                items = self.select_items(page.items, dict(sent))
+            if asked == sent_query and not self.me.is_wakeful and is_all(page, size):
+                items = self.select_items(page.items, dict(sent_query))
                 return replace(page, items=items, total=len(items))
             return page
 
@@ -213,7 +213,7 @@ class RemotePart:
         listing = self.listings.setdefault(path.rpartition("/")[2], Listing())
         if self.me.is_wakeful:
             listing.pagings.setdefault(size, Paging(size))
-        return listing.window(fetch, peek, sent, begin, begin + count, size, max_more)
+        return listing.window(fetch, peek, sent_query, begin, begin + count, size, max_more)
 
     def select_items(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
         """Filter and sort ``items`` by the parameters ``asked``. This is for servers that ignore

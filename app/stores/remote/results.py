@@ -48,8 +48,10 @@ from app.stores.remote.part import RemotePart, after_write, parameters
 
 class RemoteResults(RemotePart, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
-        id, sent = query.monitor_id, parameters(query, leave=("monitor_id",))
-        return self._page(f"/monitors/{id}/results", query, read, sent=sent, of=("monitor", id))
+        id, sent_query = query.monitor_id, parameters(query, leave=("monitor_id",))
+        return self._page(
+            f"/monitors/{id}/results", query, read, sent_query=sent_query, of=("monitor", id)
+        )
 
     def statistics(
         self, monitor_id: int, range_: str, *, response: bool = True
@@ -91,8 +93,10 @@ _certificates = reader(CertificateChain, "certificates")
 
 class RemoteHeartbeats(RemotePart, base.Heartbeats):
     def list(self, query: PingQuery) -> Page[Ping]:
-        id, sent = query.monitor_id, parameters(query, leave=("monitor_id",))
-        return self._page(f"/monitors/{id}/pings", query, _ping, sent=sent, of=("monitor", id))
+        id, sent_query = query.monitor_id, parameters(query, leave=("monitor_id",))
+        return self._page(
+            f"/monitors/{id}/pings", query, _ping, sent_query=sent_query, of=("monitor", id)
+        )
 
     def get(self, monitor_id: int, id: int) -> Ping:
         return self._get_content(f"/monitors/{monitor_id}/pings/{id}", _ping, of=("ping", id))
@@ -115,8 +119,8 @@ class RemoteChecks(RemotePart, base.Checks):
 
     def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
         refuse_hidden_password(self.store.monitors, fields, secrets_from)
-        sent = {name: value for name, value in fields.items() if value not in (None, ())}
-        answer = self._write("POST", "/checks", sent, seconds=CHECK_SECONDS)
+        sent_fields = {name: value for name, value in fields.items() if value not in (None, ())}
+        answer = self._write("POST", "/checks", sent_fields, seconds=CHECK_SECONDS)
         return Outcome(self._content(answer, read))
 
 

@@ -38,9 +38,9 @@ class RemoteStatusPages(RemoteCollection[StatusPage, PageQuery], base.StatusPage
 
 class RemotePosts(RemotePart, base.Posts):
     def list(self, query: PostQuery) -> Page[Post]:
-        sent = parameters(query, leave=("status_page_id",))
+        sent_query = parameters(query, leave=("status_page_id",))
         id = query.status_page_id
-        return self._page(_path(id), query, _post, sent=sent, of=("status page", id))
+        return self._page(_path(id), query, _post, sent_query=sent_query, of=("status page", id))
 
     def get(self, page_id: int, id: int) -> Post:
         return self._whole(id, self._read(f"{_path(page_id)}/{id}", of=("post", id)))
@@ -106,9 +106,9 @@ _post = reader(Post, "post")
 
 class RemoteSubscribers(RemotePart, base.Subscribers):
     def list(self, query: SubscriberQuery) -> Page[Subscriber]:
-        id, sent = query.status_page_id, parameters(query, leave=("status_page_id",))
+        id, sent_query = query.status_page_id, parameters(query, leave=("status_page_id",))
         path = f"/status-pages/{id}/subscribers"
-        return self._page(path, query, _subscriber, sent=sent, of=("status page", id))
+        return self._page(path, query, _subscriber, sent_query=sent_query, of=("status page", id))
 
     def clear(self, page_id: int) -> int:
         path, of = f"/status-pages/{page_id}/subscribers", ("status page", page_id)

@@ -46,7 +46,7 @@ def unless_unanswered(form: BrowserForm, question: Callable[[], T], otherwise: T
         return otherwise
 
 
-def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> list[MonitorRef]:
+def monitors(form: BrowserForm, ids: Collection[int], search: str = "") -> list[MonitorRef]:
     """The chosen monitors and, by name, those that match ``search``. If the store did not answer,
     only the chosen ones, with their ids as names.
     """
@@ -54,10 +54,10 @@ def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> li
     def matching() -> list[MonitorRef]:
         store = current_store().monitors
         refs = list(store.refs(search=search or None, limit=MAX))
-        missing = set(chosen) - {ref.id for ref in refs}
+        missing = set(ids) - {ref.id for ref in refs}
         return [*(store.refs(ids=sorted(missing)) if missing else []), *refs]
 
-    numbered = [MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in chosen]
+    numbered = [MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in ids]
     return unless_unanswered(form, matching, numbered)
 
 
@@ -81,8 +81,8 @@ def parents(form: BrowserForm, record: Monitor | None, search: str) -> list[tupl
     ones, the matches of ``search``, and monitors with the same host, the same address or a common
     tag.
     """
-    chosen = list(form["depends_on"].data)
-    labels = {str(id): _("Monitor %(id)s", id=id) for id in chosen}
+    parent_ids = list(form["depends_on"].data)
+    labels = {str(id): _("Monitor %(id)s", id=id) for id in parent_ids}
     edited = None if record is None or form.clone else record.id
     left_out = {edited}
 
@@ -90,12 +90,14 @@ def parents(form: BrowserForm, record: Monitor | None, search: str) -> list[tupl
         store = current_store().monitors
         if edited is not None:  # a cycle would be refused
             left_out.update(child.id for child in store.children(edited, MAX_LEFT_OUT).items)
-        labels.update({str(ref.id): ref.name for ref in store.refs(ids=chosen)} if chosen else {})
+        labels.update(
+            {str(ref.id): ref.name for ref in store.refs(ids=parent_ids)} if parent_ids else {}
+        )
         for ref, why in _suggested(form, record, search):
             labels.setdefault(str(ref.id), f"{ref.name} ({why})" if why else ref.name)
 
     unless_unanswered(form, name_all, None)
-    left_out -= {*chosen}
+    left_out -= {*parent_ids}
     return [(id, name) for id, name in labels.items() if int(id) not in left_out]
 
 
@@ -128,13 +130,13 @@ def _suggested(
         yield from ((monitor, why) for monitor in store.monitors.list(query_of_tag).items)
 
 
-def contacts(form: BrowserForm, chosen: Sequence[str]) -> list[str]:
+def contacts(form: BrowserForm, chosen_names: Sequence[str]) -> list[str]:
     """The names of all contacts, and of chosen ones that no longer exist; if the store did not
     answer the form, only the chosen ones.
     """
     none: Sequence[str] = ()
     names = unless_unanswered(form, lambda: current_store().contacts.names(), none)
-    return [*names, *(name for name in chosen if name not in names)]
+    return [*names, *(name for name in chosen_names if name not in names)]
 
 
 MAX_CONTACTS = 100

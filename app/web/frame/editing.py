@@ -50,8 +50,8 @@ NOT_KEPT = N_("The server answered that it saved this, and did not keep: %(field
 
 
 class Editing(Generic[R, F]):
-    """A request for the form of a record; of a new one, if ``id`` is None. ``parents``: the ids of
-    the records that it belongs to, as in its address.
+    """A request for the form of a record; of a new one, if ``id`` is None. ``owner_ids``: those
+    of the records that it belongs to, in the order of its address.
     """
 
     collection = ""  # in the store; empty for records of this installation, such as people and keys
@@ -68,8 +68,8 @@ class Editing(Generic[R, F]):
     form: F
     record: R | None = None
 
-    def __init__(self, id: Any = None, *parents: int) -> None:
-        self.id, self.parents = id, parents
+    def __init__(self, id: Any = None, *owner_ids: int) -> None:
+        self.id, self.owner_ids = id, owner_ids
 
     def answer(self) -> Response:
         reading = request.method in SAFE_METHODS
@@ -100,7 +100,7 @@ class Editing(Generic[R, F]):
         return getattr(current_store(), self.collection)
 
     def load(self) -> R | None:
-        record: R | None = None if self.id is None else self.records.get(*self.parents, self.id)
+        record: R | None = None if self.id is None else self.records.get(*self.owner_ids, self.id)
         return record
 
     def stand_in(self, id: Any) -> R | None:
@@ -142,9 +142,9 @@ class Editing(Generic[R, F]):
     def save(self) -> R:
         fields = self.form.fields()
         record: R = (
-            self.records.create(*self.parents, fields)
+            self.records.create(*self.owner_ids, fields)
             if self.id is None
-            else self.records.update(*self.parents, self.id, fields)
+            else self.records.update(*self.owner_ids, self.id, fields)
         )
         return record
 
@@ -185,11 +185,11 @@ class Editing(Generic[R, F]):
         return Response(page, status, headers, mimetype="text/html")
 
     def delete(self) -> Answer:
-        record: R = self.records.get(*self.parents, self.id)
+        record: R = self.records.get(*self.owner_ids, self.id)
         name = self.name_of(record)
         return confirmed(
             "delete.html",
-            lambda: self.records.delete(*self.parents, self.id),
+            lambda: self.records.delete(*self.owner_ids, self.id),
             _(self.deleted, name=name),
             self.list_address(),
             title=_(self.delete_title, name=name),
@@ -220,8 +220,8 @@ class Editing(Generic[R, F]):
     @classmethod
     def _view(cls, has_id: bool, deletes: bool) -> Callable[..., Answer]:
         def view(**ids: Any) -> Answer:
-            *parents, id = ids.values() if has_id else (*ids.values(), None)
-            editing = cls(id, *parents)
+            *owner_ids, id = ids.values() if has_id else (*ids.values(), None)
+            editing = cls(id, *owner_ids)
             return editing.delete() if deletes else editing.answer()
 
         return view
@@ -251,7 +251,7 @@ def faults_shown(form: BrowserForm) -> Iterator[None]:
     except Invalid as fault:
         show_errors(form, fault)
     except Conflict as fault:
-        form.trouble = str(fault)
+        form.fault = str(fault)
 
 
 def form_page(template: str, form: BrowserForm, **context: Any) -> tuple[str, int]:
@@ -274,14 +274,14 @@ def show_errors(form: BrowserForm, fault: Invalid) -> None:
                 above.append(f"{name}: {sentence}")
             else:
                 field.add_fault(sentence)
-    form.trouble = " ".join(above)
+    form.fault = " ".join(above)
 
 
 def show_failure(form: BrowserForm, fault: WakefulError) -> int:
     """Show above the fields of ``form`` why the store did not accept it
     (``store_errors.STORE_REFUSALS``). Return the status of the answer.
     """
-    form.trouble = f"{fault} {outlook(fault)}"
+    form.fault = f"{fault} {outlook(fault)}"
     form.unanswered = isinstance(fault, Unavailable)
     return fault.status
 

@@ -41,9 +41,9 @@ def count_in(name: str) -> int:
 
 
 def page(
-    title: str, done: int, to_do: int, fields: Sequence[tuple[str, str]], trouble: str, back: str
+    title: str, done: int, to_do: int, fields: Sequence[tuple[str, str]], fault: str, back: str
 ) -> tuple[str, int]:
     """The progress page. ``fields``: those of the next request, to the same URL."""
     steps = {"title": title, "done": done, "total": done + to_do, "fields": fields}
-    page = render_template("monitors/progress.html", trouble=trouble, back=back, **steps)
-    return page, 503 if trouble else 200
+    page = render_template("monitors/progress.html", fault=fault, back=back, **steps)
+    return page, 503 if fault else 200

@@ -130,21 +130,21 @@ def with_recent_password(view: View, change: GuardedChange) -> View:
 
 def _confirms_by_itself() -> bool:
     """Whether the form itself contains the right password. A wrong one is counted."""
-    typed = request.form.get(CURRENT)
-    if not typed:
+    password = request.form.get(CURRENT)
+    if not password:
         return False
     try:
-        current_access().people.confirm(current_user.person.id, typed)
+        current_access().people.confirm(current_user.person.id, password)
     except (Invalid, Throttled):
         return False
     return True
 
 
 def _confirm_and_replay(view: View, change: GuardedChange, values: dict[str, Any]) -> Any:
-    form, typed = _unseal_form(request.form[SEALED_FORM]), request.form.get(PASSWORD, "")
+    form, password = _unseal_form(request.form[SEALED_FORM]), request.form.get(PASSWORD, "")
     password_form = RecentForm(formdata=None)
     try:
-        current_access().people.confirm(current_user.person.id, typed)
+        current_access().people.confirm(current_user.person.id, password)
     except Invalid:
         password_form.your_password.add_fault(_("This is not your password."))
         return _page(change, values, form, password_form, 422)
@@ -153,7 +153,7 @@ def _confirm_and_replay(view: View, change: GuardedChange, values: dict[str, Any
         page = _page(change, values, form, password_form, 429)
         page.headers["Retry-After"] = str(fault.retry_after)
         return page
-    form = [(name, typed if name == CURRENT else value) for name, value in form]
+    form = [(name, password if name == CURRENT else value) for name, value in form]
     return _replay(view, values, form)
 
 

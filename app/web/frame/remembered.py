@@ -25,12 +25,12 @@ def list_query(form: type[ListForm], pairs: Pairs, name: str, **defaults: str) -
     """The query of the list ``name``, from the address, the remembered choices and ``defaults``, in
     this order. Raises Invalid for a parameter of the address.
     """
-    sent = {key for key, value in pairs if value}
-    if "sort_by" in sent:  # each order has a default direction
-        sent.add("sort")
+    names = {key for key, value in pairs if value}
+    if "sort_by" in names:  # each order has a default direction
+        names.add("sort")
 
     def query(choices: Mapping[str, str]) -> Any:
-        more = [(key, value) for key, value in choices.items() if key not in sent]
+        more = [(key, value) for key, value in choices.items() if key not in names]
         return queries.list_query(form, [*pairs, *more])
 
     try:
@@ -42,17 +42,17 @@ def list_query(form: type[ListForm], pairs: Pairs, name: str, **defaults: str) -
 def remember(response: Response, name: str) -> Response:
     """Add a cookie with the choices in the address of this request to ``response``."""
     remembered = choices_of(name)
-    sent = {key: request.args[key] for key in REMEMBERED if request.args.get(key)}
-    chosen = remembered | sent
-    if "sort_by" in sent and "sort" not in sent:
-        chosen.pop("sort", None)
-    if response.status_code == 200 and chosen != remembered:
-        keep(response, name, chosen)
+    in_address = {key: request.args[key] for key in REMEMBERED if request.args.get(key)}
+    choices = remembered | in_address
+    if "sort_by" in in_address and "sort" not in in_address:
+        choices.pop("sort", None)
+    if response.status_code == 200 and choices != remembered:
+        keep(response, name, choices)
     return response
 
 
-def keep(response: Response, name: str, chosen: Mapping[str, str]) -> None:
-    keep_in_browser(response, name, urlencode(chosen), YEAR_SECONDS)
+def keep(response: Response, name: str, choices: Mapping[str, str]) -> None:
+    keep_in_browser(response, name, urlencode(choices), YEAR_SECONDS)
 
 
 def choices_of(name: str) -> dict[str, str]:

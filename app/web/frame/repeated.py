@@ -111,12 +111,12 @@ def _await_first(digest: str, seconds: float) -> Answer | BegunForm:
     access = current_access()
     deadline = time.monotonic() + seconds
     while True:
-        sent = access.sent_forms.get(digest)
-        if sent is None and (begun := _begin(digest)):
+        sent_form = access.sent_forms.get(digest)
+        if sent_form is None and (begun := _begin(digest)):
             return begun
-        if sent is not None and sent.location is not None:
+        if sent_form is not None and sent_form.location is not None:
             flash(_(DONE_ALREADY.get(request.endpoint or "", SENT_TWICE)), "info")
-            return redirect(sent.location)
+            return redirect(sent_form.location)
         if time.monotonic() >= deadline:
             flash(_(STILL_BUSY), "info")
             return redirect(_back())

@@ -61,22 +61,22 @@ def action(line: AuditLine) -> str:
     return _(ACTIONS[Action(line.action)]) if is_named else line.action
 
 
-def name_of(thing: AuditedObject) -> str:
-    if thing.kind == ObjectKind.SETTING and thing.name:
-        return setting_name(thing.name)
-    if thing.name:
-        return thing.name
-    return "" if thing.id is None else f"#{thing.id}"
+def name_of(audited: AuditedObject) -> str:
+    if audited.kind == ObjectKind.SETTING and audited.name:
+        return setting_name(audited.name)
+    if audited.name:
+        return audited.name
+    return "" if audited.id is None else f"#{audited.id}"
 
 
 def page_of(line: AuditLine) -> str | None:
     """The address of the object's page; None if it has no page or was deleted in this line."""
-    thing = line.thing
-    if thing is None or thing.id is None or line.action == Action.DELETED:
+    audited = line.object
+    if audited is None or audited.id is None or line.action == Action.DELETED:
         return None
-    endpoint = PAGES.get(thing.kind)
+    endpoint = PAGES.get(audited.kind)
     is_shown = endpoint is not None and endpoint in current_app.view_functions
-    return url_for(endpoint, id=thing.id) if is_shown and endpoint else None
+    return url_for(endpoint, id=audited.id) if is_shown and endpoint else None
 
 
 # The fields of changes with ids, and the kind of their objects.
@@ -149,14 +149,14 @@ def value(content: Any) -> str:
 
 def json_line(line: AuditLine) -> str:
     """A line of the export."""
-    thing = line.thing
+    audited = line.object
     fields = {
         "id": line.id,
         "at": iso(line.at),
         "actor": {"kind": line.actor.kind, "id": line.actor.id, "name": line.actor.name},
         "address": line.actor.address,
         "action": line.action,
-        "object": thing and {"kind": thing.kind, "id": thing.id, "name": thing.name},
+        "object": audited and {"kind": audited.kind, "id": audited.id, "name": audited.name},
         "changes": line.changes,
     }
     return json.dumps(plain(fields), ensure_ascii=False) + "\n"
@@ -208,11 +208,11 @@ _SETTINGS: Mapping[str, str] = {
 }
 
 
-def field_name(thing: AuditedObject | None, field: str) -> str:
+def field_name(audited: AuditedObject | None, field: str) -> str:
     """The label of a field in the form of its object; the stored name for a field that no
     form has.
     """
-    label = None if thing is None else _labels(thing.kind).get(field)
+    label = None if audited is None else _labels(audited.kind).get(field)
     return _(label) if label else field
 
 

@@ -116,7 +116,7 @@ def _has(form: BrowserMonitorForm, name: str) -> bool:
 
 def _words(form: BrowserMonitorForm, part: SummaryPart) -> str:
     field: Any = form[part.field]
-    if field.unclear and not field.sent:
+    if field.not_shown and not field.sent:
         return ""
     value = _value(field)
     if value in ("", "0"):

@@ -103,14 +103,14 @@ class Report:
         monitor_id = next(iter(ids)) if len(ids) == 1 else None
         start, end = self.month.span()
         overlaps = current_store().incidents.overlapping(start, end, monitor_id)
-        counted = [
+        down_incidents = [
             incident
             for incident in overlaps
             if incident.monitor_id in ids
             and incident.classification is None
             and incident.severity == records.IncidentSeverity.DOWN
         ]
-        return counted[::-1]
+        return down_incidents[::-1]
 
 
 def requested() -> Report:
@@ -119,8 +119,8 @@ def requested() -> Report:
     """
     servers.refuse_bare()
     current = months.month_of(times.now())
-    chosen, tag = _chosen(), tags.requested()
-    monitors, cut = _monitors(chosen, tag)
+    monitor_ids, tag = _chosen(), tags.requested()
+    monitors, cut = _monitors(monitor_ids, tag)
 
     ids = [monitor.id for monitor in monitors]
 
@@ -129,7 +129,7 @@ def requested() -> Report:
 
     month_text = request.args.get("month")
     month = months.read(month_text, current) if month_text else current.plus(-1) or current
-    report = Report(month, chosen, tag, monitors, figures_of(month, days=True), cut)
+    report = Report(month, monitor_ids, tag, monitors, figures_of(month, days=True), cut)
     if not month_text and not report.total["checks"]:
         now = figures_of(current, days=True)
         return replace(report, month=current, figures=now, earlier=report.figures)
@@ -145,16 +145,16 @@ def _chosen() -> list[int]:
         raise Invalid({"monitors": [_("Choose monitors by their ids.")]}) from None
 
 
-def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[records.MonitorRef], bool]:
+def _monitors(ids: Sequence[int], tag: str | None) -> tuple[Sequence[records.MonitorRef], bool]:
     """The monitors of the report by name, and whether there are more than a report may have. Chosen
     monitors must also have the tag.
     """
     limit = records.MAX_REPORT_MONITORS + 1
     if tag is None:
-        refs = current_store().monitors.refs(ids=chosen or None, limit=limit)
+        refs = current_store().monitors.refs(ids=ids or None, limit=limit)
     else:
         tagged = choices.refs_of(records.MonitorQuery(tag=tag), limit)
-        refs = [ref for ref in tagged if not chosen or ref.id in chosen]
+        refs = [ref for ref in tagged if not ids or ref.id in ids]
     return refs[: records.MAX_REPORT_MONITORS], len(refs) > records.MAX_REPORT_MONITORS
 
 

@@ -54,8 +54,8 @@ def context_of(monitor: records.Monitor) -> dict[str, Any]:
     ``phases`` and ``compare``. Raises Invalid.
     """
     zoomed = zoom.requested()
-    chosen = None if zoomed else request.args.get("range") or _default_range(monitor)
-    if chosen and chosen not in RANGES:
+    range_name = None if zoomed else request.args.get("range") or _default_range(monitor)
+    if range_name and range_name not in RANGES:
         raise Invalid({"range": [one_of(RANGES)]})
     store = current_store()
     incidents = store.incidents.list(
@@ -72,7 +72,7 @@ def context_of(monitor: records.Monitor) -> dict[str, Any]:
         "results": _results(monitor.id),
         "pings": _pings(monitor),
         "places": place_results(monitor),
-        "range": chosen,
+        "range": range_name,
         "ranges": list(RANGES),
         "range_words": {name: _(words) for name, words in RANGE_WORDS.items()},
         "zoom": zoomed,
@@ -88,7 +88,7 @@ def context_of(monitor: records.Monitor) -> dict[str, Any]:
     statistics = (
         store.results.statistics_between(monitor.id, zoomed.start, zoomed.end)
         if zoomed
-        else store.results.statistics(monitor.id, chosen or DEFAULT_RANGE)
+        else store.results.statistics(monitor.id, range_name or DEFAULT_RANGE)
     )
     year = store.results.statistics(monitor.id, "365d", response=False)
     days = year["buckets"][-BAR_DAYS:]
@@ -210,19 +210,19 @@ def _phases(monitor: records.Monitor, buckets: Sequence[charts.Bucket]) -> dict[
 
 def _earlier(id: int, first: datetime, last: datetime, seconds: int) -> charts.EarlierSeries | None:
     """The response times of the earlier time that the address names. Raises Invalid."""
-    chosen = request.args.get("compare")
-    if not chosen:
+    span_name = request.args.get("compare")
+    if not span_name:
         return None
-    if chosen not in COMPARED:
+    if span_name not in COMPARED:
         raise Invalid({"compare": [one_of(COMPARED)]})
     start = first - (last - first)
-    if chosen == "week":
+    if span_name == "week":
         # The same time of day, although the clocks may have been changed. Buckets of a day are in
         # UTC.
         zone = UTC if seconds >= DAY else times.zone()
         start = (first.astimezone(zone) - WEEK).astimezone(UTC)
     earlier = current_store().results.statistics_between(id, start, start + (last - first))
-    return charts.earlier_series(_(COMPARED[chosen]), earlier, first - start, seconds)
+    return charts.earlier_series(_(COMPARED[span_name]), earlier, first - start, seconds)
 
 
 def _spans_of(incident: records.Incident) -> Iterator[charts.DrawnIncident]:

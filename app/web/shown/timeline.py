@@ -29,7 +29,7 @@ NOBODY_ALERTED = N_("Nobody is alerted")
 RESULT_FIELDS = "cause", "checked_at", "location", "response_time", "verdict"
 SHOWN_FIELDS = (*EVIDENCE_FIELDS, *RESULT_FIELDS)
 
-# The kinds of steps, in their order at the same moment: a cause comes before its effect.
+# The order of steps at the same moment: a cause comes before its effect.
 DEPLOYED, CHECK, OPENED, GAP, PERSON, ENDED, NOTIFIED = range(7)
 
 
@@ -38,7 +38,7 @@ class TimelineStep:
     """One entry. ``tone`` and ``sign``: as in ``looks``. ``text``: a comment of a person."""
 
     at: datetime
-    kind: int
+    order: int
     title: str
     sign: str
     tone: str = "paused"
@@ -61,11 +61,11 @@ def steps(
         for marker in markers
     ]
     entries += [step for delivery in deliveries if (step := _delivery(delivery))]
-    if unalerted and not any(step.kind == NOTIFIED for step in entries):
+    if unalerted and not any(step.order == NOTIFIED for step in entries):
         at = incident.created_at or incident.started_at
         note = _("The monitor has no alerts.")
         entries.append(TimelineStep(at, NOTIFIED, _(NOBODY_ALERTED), "degraded", "degraded", note))
-    return sorted(entries, key=lambda step: (step.at, step.kind))
+    return sorted(entries, key=lambda step: (step.at, step.order))
 
 
 def failing(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -186,7 +186,7 @@ def _delivery(delivery: Delivery) -> TimelineStep | None:
         note += f": {delivery.attempts[-1].get('answer')}"
     return TimelineStep(
         at=at,
-        kind=NOTIFIED,
+        order=NOTIFIED,
         title=f"{channel_label(delivery.channel)}: {event}",
         sign="deliveries" if delivery.status == DeliveryStatus.DELIVERED else look.shape,
         tone="paused" if delivery.status == DeliveryStatus.DELIVERED else look.tone,

@@ -198,11 +198,11 @@ def planned(moment: datetime) -> Markup:
 def in_zone_of(moment: datetime, name: str | None) -> Markup:
     """The time in the zone of this name and, in grey, in the person's, if its clocks differ."""
     text, for_person = minute(moment, zone_of(name)), minute(moment)
-    shown = _tag(moment, text, for_person)
+    time_tag = _tag(moment, text, for_person)
     if local(moment).utcoffset() == moment.astimezone(zone_of(name)).utcoffset():
-        return shown
+        return time_tag
     return Markup('{} <span class="faint">{}</span>').format(
-        shown, _("(%(time)s for you)", time=for_person)
+        time_tag, _("(%(time)s for you)", time=for_person)
     )
 
 
@@ -214,8 +214,8 @@ def due(moment: datetime, zone_name: str | None = None) -> Markup:
         _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, present)
     )
     text = Markup('{} <span class="faint nowrap">{}</span>')
-    shown = in_zone_of(moment, zone_name) if zone_name else planned(moment)
-    return text.format(shown, _tag(moment, distance, minute(moment), 'data-ago=""'))
+    time_tag = in_zone_of(moment, zone_name) if zone_name else planned(moment)
+    return text.format(time_tag, _tag(moment, distance, minute(moment), 'data-ago=""'))
 
 
 def expiry(moment: datetime) -> Markup:

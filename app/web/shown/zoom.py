@@ -78,7 +78,7 @@ def form() -> SpanForm:
     """The form, with the time of the address in the person's zone."""
     span = SpanForm(formdata=request.args, zone=times.zone())
     for field in (span.from_, span.to):
-        field.shown = None
+        field.sent_text = None
     return span
 
 

@@ -53,9 +53,9 @@ def page(token: str) -> Answer:
     acknowledges = bool(_is_waiting(incident) or in_message) and form.validate_on_submit()
     if acknowledges:
         by = _visitor_name(link, form.name.data)
-        chosen = in_message if ALL in request.form else [incident]
+        incidents = in_message if ALL in request.form else [incident]
         with actors.acting_as(_actor(by)):
-            current_store().incidents.acknowledge([each.id for each in chosen], by=by)
+            current_store().incidents.acknowledge([each.id for each in incidents], by=by)
         incident, in_message = current_store().incidents.get(incident.id), _waiting_in_message(link)
     page = render_template(
         "acknowledge/page.html",

@@ -87,9 +87,9 @@ def _one_object(form: AuditForm) -> tuple[ObjectKind, int] | None:
 
 def _subject(form: AuditForm, page: AuditPage) -> str:
     """The title of the log of one object or one actor: "Changes to Shop team"."""
-    if thing := _one_object(form):
-        names = current_access().audit.names({thing})
-        return _("Changes to %(name)s", name=names.get(thing) or f"#{thing[1]}")
+    if audited := _one_object(form):
+        names = current_access().audit.names({audited})
+        return _("Changes to %(name)s", name=names.get(audited) or f"#{audited[1]}")
     if form.actor_id.data is None:
         return ""
     name = audit.who(page.lines[0].actor) if page.lines else f"#{form.actor_id.data}"

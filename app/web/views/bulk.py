@@ -80,7 +80,7 @@ def act() -> Answer:
         named = current_store().monitors.refs(ids=ids[:MAX_NAMED])
         return render_template(QUESTIONS[action], monitors=named, ids=ids, back=back, form=form)
     refused: dict[int, str] = {}
-    changed, remaining, trouble = progress.work(ids, lambda id: _act_on(action, id, form, refused))
+    changed, remaining, fault = progress.work(ids, lambda id: _act_on(action, id, form, refused))
     changed += progress.count_in("done")
     failed = progress.count_in("failed")
     # A session cookie is small, so only the first of many sentences are shown.
@@ -92,7 +92,7 @@ def act() -> Answer:
                   ("failed", str(failed)), ("rest", ",".join(map(str, remaining))),
                   *((name, str(form[name].data or "")) for name in VALUES)]  # fmt: skip
         title, worked = _(PROGRESS_TITLES[action]), changed + failed
-        return progress.page(title, worked, len(remaining), fields, trouble, back)
+        return progress.page(title, worked, len(remaining), fields, fault, back)
     if refused:
         _remember_refused(form, list(refused))
     if failed > MAX_REASONS:
@@ -136,11 +136,11 @@ def _plan_maintenance(form: BulkForm, back: str) -> Answer:
 def _remember_refused(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
     """Store the selection and the input in the session, for the list to show again."""
     # A session cookie is small: it holds the selection of one page, no long list or text.
-    typed = {"ids": list(ids)[: PAGE_SIZES[-1]], "action": form.action.data, **more}
+    input_values = {"ids": list(ids)[: PAGE_SIZES[-1]], "action": form.action.data, **more}
     for name in VALUES:
         value = form[name].data
-        typed[name] = value[:MAX_NAME] if isinstance(value, str) else value
-    session[monitors.REFUSED_BULK] = typed
+        input_values[name] = value[:MAX_NAME] if isinstance(value, str) else value
+    session[monitors.REFUSED_BULK] = input_values
 
 
 def _faults(form: BulkForm) -> list[tuple[str, str, str]]:
@@ -196,7 +196,7 @@ def _act_on(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bo
         pairs = _CHANGES[action](monitor, form)
         context = FormContext(bare=servers.is_bare())
         fields = overlay(MonitorUpdateForm, monitor, pairs, context)
-        stored = store.monitors.update(id, fields)
+        updated = store.monitors.update(id, fields)
     except Accepted:  # it does not show the monitor now
         return True
     except NotFound:
@@ -204,7 +204,7 @@ def _act_on(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bo
     except Invalid as fault:
         refused[id] = _not_changed(monitor, sentences(fault))
         return False
-    if not all(is_kept(name, value, stored) for name, value in fields.items()):
+    if not all(is_kept(name, value, updated) for name, value in fields.items()):
         refused[id] = _not_changed(monitor, _(CHANGED_NOTHING))
         return False
     return True

@@ -49,8 +49,8 @@ def index(id: int) -> str | tuple[str, int]:
         form.to.add_fault(_(END_BEFORE_START))
     faulty = bool(form.error_summary())
     page = None if faulty else store.results.list(_query(id, form))
-    shown = render_template("monitors/checks.html", monitor=monitor, form=form, page=page)
-    return (shown, 422) if faulty else shown
+    answer = render_template("monitors/checks.html", monitor=monitor, form=form, page=page)
+    return (answer, 422) if faulty else answer
 
 
 def _filter_form(monitor: Monitor) -> FilterForm:
@@ -87,8 +87,8 @@ def _number_in_query(name: str, default: int, allowed: tuple[int, ...] = ()) -> 
 @blueprint.get("/day")
 def open_day(id: int) -> Response:
     """Redirect to the day in the field beside the bar."""
-    chosen = request.args.get("day")
-    day = url_for(".day", id=id, day=chosen) if chosen else None
+    day_text = request.args.get("day")
+    day = url_for(".day", id=id, day=day_text) if day_text else None
     return redirect(day or url_for("monitors.show", id=id))
 
 

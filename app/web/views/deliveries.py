@@ -221,13 +221,13 @@ def names_of(deliveries: Iterable[Delivery]) -> dict[int, str]:
     return {ref.id: ref.name for ref in current_store().monitors.refs(ids=sorted(ids))}
 
 
-def _monitor_choices(chosen: int | None) -> list[tuple[int | str, str]]:
+def _monitor_choices(chosen_id: int | None) -> list[tuple[int | str, str]]:
     """Monitors for the filter; only the chosen one if there are too many to list."""
     refs = list(current_store().monitors.refs(limit=CHOOSABLE + 1))
     if len(refs) > CHOOSABLE:
         refs = []
-    if chosen and all(ref.id != chosen for ref in refs):
-        refs += current_store().monitors.refs(ids=[chosen])
+    if chosen_id and all(ref.id != chosen_id for ref in refs):
+        refs += current_store().monitors.refs(ids=[chosen_id])
     return [("", _("All monitors")), *((ref.id, ref.name) for ref in refs)] if refs else []
 
 

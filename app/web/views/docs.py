@@ -87,8 +87,8 @@ def operation(name: str) -> str:
     if form.validate_on_submit():
         target, key, body = form.api_target.data, form.api_secret.data, form.api_body.data
         answer = _reference().send(current_app, entry, target, key, body)
-    shown = {"entry": entry, "form": form, "answer": answer, "root": _root()}
-    return render_template("docs/operation.html", inline=manuals.inline, **shown)
+    context = {"entry": entry, "form": form, "answer": answer, "root": _root()}
+    return render_template("docs/operation.html", inline=manuals.inline, **context)
 
 
 def _reference() -> Any:

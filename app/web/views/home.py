@@ -265,7 +265,7 @@ WINDOWS = 2
 @dataclass(frozen=True, slots=True)
 class Expiry:
     monitor: Monitor
-    kind: str  # ``certificate`` or ``domain``
+    of_domain: bool  # otherwise of the certificate
     at: datetime
 
 
@@ -304,12 +304,9 @@ def _expiries() -> Sequence[Expiry]:
         brief=True,
     )  # fmt: skip
     expiries = {
-        (kind, monitor.domain if kind == "domain" else monitor.id): Expiry(monitor, kind, at)
+        (of_domain, monitor.domain if of_domain else monitor.id): Expiry(monitor, of_domain, at)
         for monitor in current_store().monitors.list(query).items
-        for kind, at in (
-            ("certificate", monitor.ssl_expires_at),
-            ("domain", monitor.domain_expires_at),
-        )
+        for of_domain, at in ((False, monitor.ssl_expires_at), (True, monitor.domain_expires_at))
         if at is not None and not monitor.paused
     }
     return sorted(expiries.values(), key=lambda expiry: expiry.at)[:EXPIRIES]

@@ -96,17 +96,17 @@ def _choices_of(form: ImportForm) -> dict[str, str]:
 
 def _remembered() -> dict[str, Any]:
     """The choices of the last import, without contacts that are gone."""
-    chosen = remembered.choices_of(REMEMBERED)
+    choices = remembered.choices_of(REMEMBERED)
     names = set(current_store().contacts.names())
     data: dict[str, Any] = {}
-    if (interval := digits(chosen.get("interval", ""))) is not None:
+    if (interval := digits(choices.get("interval", ""))) is not None:
         data["interval"] = interval
-    if "contacts" in chosen:
-        data["contacts"] = tuple(n for n in chosen["contacts"].split("\n") if n in names)
-    if chosen.get("tags"):
-        data["tags"] = tuple(chosen["tags"].split(","))
-    if chosen.get("format") in FORMATS:
-        data["format"] = chosen["format"]
+    if "contacts" in choices:
+        data["contacts"] = tuple(n for n in choices["contacts"].split("\n") if n in names)
+    if choices.get("tags"):
+        data["tags"] = tuple(choices["tags"].split(","))
+    if choices.get("format") in FORMATS:
+        data["format"] = choices["format"]
     return data
 
 
@@ -283,7 +283,7 @@ def _with_typed_channels(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str
     """The plan with the channels that were typed for its new contacts, without the new contacts
     that no chosen entry names; and the faults of the channels, by contact.
     """
-    chosen = {
+    used_names = {
         pair.value
         for index in _indexes_to_create(len(plan.candidates))
         for pair in plan.candidates[index].fields.get("alerts", ())
@@ -293,7 +293,7 @@ def _with_typed_channels(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str
     for index, name in enumerate(plan.to_reach):
         channel = request.form.get(f"channel_{index}", "")
         value = request.form.get(f"value_{index}", "").strip()
-        if channel == LEFT_OUT or name not in chosen:
+        if channel == LEFT_OUT or name not in used_names:
             left_out[name.casefold()] = None
             continue
         if not channel:
@@ -362,15 +362,15 @@ def create() -> tuple[str, int, dict[str, str]]:
             problems[index] = created.problem
         return created.stored
 
-    created, remaining, trouble = progress.work(chosen, act)
+    created, remaining, fault = progress.work(chosen, act)
     created += progress.count_in("made")
     worked = progress.count_in("worked") + len(chosen) - len(remaining)
     if remaining:
         fields = [("sealed", text), ("rest", ",".join(map(str, remaining))), ("made", str(created)),
-                  ("worked", str(worked)), ("unsure", str(remaining[0]) if trouble else ""),
+                  ("worked", str(worked)), ("unsure", str(remaining[0]) if fault else ""),
                   ("refused", tokens.seal(list(problems.items()), REFUSED))]  # fmt: skip
         title = _("Creating monitors")
-        page, status = progress.page(title, worked, len(remaining), fields, trouble, back)
+        page, status = progress.page(title, worked, len(remaining), fields, fault, back)
         return page, status, {"Location": back}
     tag = next(iter(plan.shared.tags), None)
     page = render_template(

@@ -15,7 +15,7 @@ from app.forms.browser import BrowserForm, BrowserIncidentForm, browser
 from app.forms.fields import Switch, Text
 from app.forms.incident import AcknowledgeAllForm, IncidentStoreForm, IncidentUpdateForm
 from app.forms.queries import IncidentQueryForm
-from app.forms.schema import overlay, why_unclear
+from app.forms.schema import overlay, why_not_shown
 from app.i18n import N_, _, _n
 from app.records import (
     LIKELY_CAUSE_WITHIN,
@@ -62,10 +62,10 @@ CLASSIFIED: Mapping[str | None, str] = {
 
 
 class CommentForm(BrowserForm):
-    """``unknown``: why the stored comment could not be loaded, if it could not."""
+    """``comment_not_shown``: why the stored comment could not be loaded, if it could not."""
 
     replace = Switch(N_("Replace the stored comment"), default=False)
-    unknown = ""
+    comment_not_shown = ""
 
     text = Text(
         N_("Add a comment"), required=True, limit=MAX_COMMENT, lines=True, render_kw={"rows": "3"}
@@ -94,7 +94,7 @@ def show(id: int) -> Response:
 
 
 def _page(incident: Incident, form: CommentForm) -> Response:
-    form.unknown = why_unclear(incident, "comment")
+    form.comment_not_shown = why_not_shown(incident, "comment")
     end = incident.ended_at or times.now()
     deploys = markers.between(incident.monitor_id, incident.started_at - LIKELY_CAUSE_WITHIN, end)
     places, good = places_of(incident.evidence), compared_with(incident.evidence)
@@ -166,9 +166,11 @@ class IncidentReporting(Editing[Incident, BrowserForm]):
         return redirect(url_for(".show", id=record.id))
 
     def context(self) -> dict[str, Any]:
-        chosen = self.form.monitor_id.data
+        monitor_id = self.form.monitor_id.data
         return {
-            "monitors": choices.monitors(self.form, [chosen] if isinstance(chosen, int) else []),
+            "monitors": choices.monitors(
+                self.form, [monitor_id] if isinstance(monitor_id, int) else []
+            ),
             "already": None,
         }
 
@@ -256,9 +258,9 @@ def reopen(id: int) -> Response:
 @blueprint.post("/<int:id>/classify")
 def classify(id: int) -> Response:
     """Classify an incident; the uptime figures depend on this."""
-    chosen = request.form.get("as") or None
-    _update(id, {"classification": chosen})
-    flash(_(CLASSIFIED[chosen]), "success")
+    classification = request.form.get("as") or None
+    _update(id, {"classification": classification})
+    flash(_(CLASSIFIED[classification]), "success")
     return redirect(url_for(".show", id=id))
 
 
@@ -268,7 +270,7 @@ def comment(id: int) -> Answer:
     try:
         incident = current_store().incidents.get(id)
         valid = form.validate_on_submit()
-        if valid and why_unclear(incident, "comment") and not form.replace.data:
+        if valid and why_not_shown(incident, "comment") and not form.replace.data:
             form.text.add_fault(_(REPLACES_COMMENT))
         elif valid:
             _comment(incident, form.text.data)

@@ -39,13 +39,13 @@ def test() -> Answer:
     form = TestMailForm()
     if not form.validate_on_submit():
         return _page(_form(formdata=None), form, True)
-    sent = current_mail().send_test(form.address.data)
-    notice = _("The test email was not sent. %(answer)s", answer=sent.answer)
-    if sent.ok:
-        to, answer = form.address.data, sent.answer
+    mail_answer = current_mail().send_test(form.address.data)
+    notice = _("The test email was not sent. %(answer)s", answer=mail_answer.answer)
+    if mail_answer.ok:
+        to, answer = form.address.data, mail_answer.answer
         sentence = N_("Test email sent to %(address)s. The server said: %(answer)s")
         notice = _(sentence, address=to, answer=answer)
-    flash(notice, "success" if sent.ok else "error")
+    flash(notice, "success" if mail_answer.ok else "error")
     return redirect(url_for(".show", _anchor="test"))
 
 
@@ -60,13 +60,13 @@ def remove() -> str | Response:
 
 
 def _form(**more: Any) -> MailServerForm:
-    stored = _server_in_use()
-    data = {} if stored is None else {
-        "host": stored.host, "port": stored.port, "tls": stored.tls, "user": stored.user,
-        "sender": stored.sender,
+    server = _server_in_use()
+    data = {} if server is None else {
+        "host": server.host, "port": server.port, "tls": server.tls, "user": server.user,
+        "sender": server.sender,
     }  # fmt: skip
     form = MailServerForm(data=data, **more)
-    form.stored = stored
+    form.stored = server
     return form
 
 

@@ -86,11 +86,13 @@ STARTS_WITH = {
 def index() -> Response:
     store, query = current_store(), list_query()
     counters = None if servers.is_bare() else store.monitors.overview(query)
-    shown = replace(query, uptime=(monitor_rows.LISTED,), hours=True, counts=counters, brief=True)
+    row_query = replace(
+        query, uptime=(monitor_rows.LISTED,), hours=True, counts=counters, brief=True
+    )
     if query.sort_by == MonitorSortBy.NAME:
-        shown = replace(shown, sort_by=MonitorSortBy.NATURAL)
-    page = store.monitors.list(shown)
-    typed = {} if fragments.is_fragment() else session.pop(REFUSED_BULK, None) or {}
+        row_query = replace(row_query, sort_by=MonitorSortBy.NATURAL)
+    page = store.monitors.list(row_query)
+    refused = {} if fragments.is_fragment() else session.pop(REFUSED_BULK, None) or {}
     answer = fragments.page(
         "monitors/index.html",
         "monitors/_parts.html",
@@ -100,8 +102,8 @@ def index() -> Response:
         counters=counters,
         chips=chips(query),
         order=links.order(query, FIRST_ON_BARE if servers.is_bare() else FIRST_DIRECTION),
-        faults=typed.pop("faults", ()),
-        bulk=bulk_form(formdata=None, data=typed),
+        faults=refused.pop("faults", ()),
+        bulk=bulk_form(formdata=None, data=refused),
     )
     return remembered.remember(answer, _list_name())
 
@@ -158,8 +160,8 @@ def _list_name() -> str:
 @blueprint.get("/reach")
 def reach() -> str:
     """The number of monitors that the typed tags and chosen monitors of a form select."""
-    typed = [tag.strip() for text in request.args.getlist("tags") for tag in text.split(",")]
-    names = [tag for tag in dict.fromkeys(typed) if tag][:MAX_TAGS]
+    typed_tags = [tag.strip() for text in request.args.getlist("tags") for tag in text.split(",")]
+    names = [tag for tag in dict.fromkeys(typed_tags) if tag][:MAX_TAGS]
     ids = map(digits, request.args.getlist("monitors")[: choices.MAX])
     return tags.sentence(names, [id for id in ids if id is not None])
 
@@ -263,8 +265,8 @@ class MonitorEditing(Editing[Monitor, BrowserMonitorForm]):
 
     def notice(self, record: Monitor) -> str:
         notice = super().notice(record)
-        typed = request.form.get("url", "").strip()
-        if with_scheme(typed) != typed:
+        typed_url = request.form.get("url", "").strip()
+        if with_scheme(typed_url) != typed_url:
             notice += " " + _("https:// was put before its address. Edit it if that is wrong.")
         return notice
 
@@ -398,10 +400,10 @@ def _left_out(places: Collection[str]) -> Sequence[str]:
     """
     several = len(places) > 1
     if request.method in SAFE_METHODS:
-        shown = {LOCATIONS: several, LOCATION_RULE: several, CONTACTS: servers.is_whole()}
+        shown_fields = {LOCATIONS: several, LOCATION_RULE: several, CONTACTS: servers.is_whole()}
     else:
-        shown = {name: name in request.form for name in (LOCATIONS, LOCATION_RULE, CONTACTS)}
-    without = tuple(name for name, is_shown in shown.items() if not is_shown)
+        shown_fields = {name: name in request.form for name in (LOCATIONS, LOCATION_RULE, CONTACTS)}
+    without = tuple(name for name, is_shown in shown_fields.items() if not is_shown)
     return without if _added_fields_shown() else (*ADDED_FIELDS, *without)
 
 

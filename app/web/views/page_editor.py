@@ -68,11 +68,11 @@ class StatusPageEditorForm(BrowserStatusPageForm):
         super().__init__(*args, **kwargs)
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
-        sent = self.meta.wrap_formdata(self, formdata)
-        if sent:
-            self.lines = page_lines.lines_sent(sent)
-            sent = page_lines.form_of_lines(self.lines, sent)
-        super().process(sent, *args, **kwargs)
+        sent_values = self.meta.wrap_formdata(self, formdata)
+        if sent_values:
+            self.lines = page_lines.lines_sent(sent_values)
+            sent_values = page_lines.form_of_lines(self.lines, sent_values)
+        super().process(sent_values, *args, **kwargs)
 
     def forget_errors(self) -> None:
         """Remove all errors: a button that changes lines does not save the form."""
@@ -143,8 +143,8 @@ class StatusPageEditing(Editing[StatusPage, StatusPageEditorForm]):
             return self.page(400)
         try:
             result = _carry_out(form, *action.partition(":")[::2])
-        except STORE_REFUSALS as trouble:
-            return self.refuse(trouble)
+        except STORE_REFUSALS as fault:
+            return self.refuse(fault)
         return self.page(200, result=result)
 
     def page(self, status: int, *, result: ButtonResult | None = None, **more: Any) -> Response:
@@ -178,9 +178,9 @@ class ImagesForm(BrowserForm):
                 upload.add_fault(fault)
 
     def fields(self) -> dict[str, Any]:
-        chosen = {name: self[name].data for name in PAGE_IMAGES if self[name].data is not None}
+        uploads = {name: self[name].data for name in PAGE_IMAGES if self[name].data is not None}
         removed = {name: None for name in PAGE_IMAGES if self[f"remove_{name}"].data}
-        return removed | {name: b64encode(data).decode() for name, data in chosen.items()}
+        return removed | {name: b64encode(data).decode() for name, data in uploads.items()}
 
 
 class ImagesEditing(Editing[StatusPage, ImagesForm]):
@@ -311,7 +311,7 @@ def preview() -> str:
 RESPONSE_TIME = 120  # ms
 
 
-def preview_html(form: Any, stored: StatusPage | None) -> str:
+def preview_html(form: Any, stored_page: StatusPage | None) -> str:
     """The document of the preview. ``form`` may have faults, and may not be validated."""
     now = times.now()
     page = StatusPage(
@@ -329,7 +329,7 @@ def preview_html(form: Any, stored: StatusPage | None) -> str:
         public,
         static=asset,
         brand=Brand(theme, accent, form.language.data or DEFAULT_PAGE_LANGUAGE),
-        logo=stored and status_pages.image_here(stored, "logo"),
+        logo=stored_page and status_pages.image_here(stored_page, "logo"),
         colours=accent and url_for(".colours_of", accent=accent[1:]),
     )
     return preview_document

@@ -85,8 +85,8 @@ class PersonEditing(Editing[Person, PersonForm]):
 
     def question(self) -> Response | None:
         """Ask what becomes of the API keys, if the person loses access and has some."""
-        form, stored = self.form, self.record
-        loses_access = form.disabled.data and stored is not None and not stored.disabled
+        form, person = self.form, self.record
+        loses_access = form.disabled.data and person is not None and not person.disabled
         if not loses_access or "keys" not in form or form.keys.data is not None:
             return None
         form.keys.add_fault(_("Choose what becomes of their API keys."))
@@ -96,9 +96,9 @@ class PersonEditing(Editing[Person, PersonForm]):
         form, people = self.form, current_access().people
         if CURRENT in form and self.record and form.email.data != self.record.email:
             people.confirm(self.id, form[CURRENT].data or "")
-        if "keys" in form and form.disabled.data and (chosen := form.keys.data) is not None:
+        if "keys" in form and form.disabled.data and (keys_of := form.keys.data) is not None:
             # Only the admin who acts can take over the keys.
-            heir = current_user.person.id if chosen == KeysOf.MINE else None
+            heir = current_user.person.id if keys_of == KeysOf.MINE else None
             self.keys_to = {"hand_over_keys": True, "heir_id": heir}
         return people.update(self.id, form.fields(), rewritten=["role"], **self.keys_to)
 
@@ -244,8 +244,10 @@ def password_link(id: int) -> Answer:
 def _show_link(invitation: Invitation, token: str) -> Response:
     """Send the new link by mail, if mail is set up, and show it."""
     link = links.absolute(f"/invitation/{token}")
-    mail, inviter, sent = current_mail(), current_user.person.label, None
+    mail, inviter, mail_answer = current_mail(), current_user.person.label, None
     if mail.is_set():
-        sent = mail.send_invitation(invitation.email, link, inviter, INVITED_DAYS)
+        mail_answer = mail.send_invitation(invitation.email, link, inviter, INVITED_DAYS)
     back = url_for("people.index")
-    return shown_once("people/invited.html", back, invitation=invitation, link=link, sent=sent)
+    return shown_once(
+        "people/invited.html", back, invitation=invitation, link=link, sent=mail_answer
+    )

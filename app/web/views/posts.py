@@ -102,19 +102,19 @@ class PostEditing(Editing[Post, BrowserForm]):
 
     def load(self) -> Post | None:
         """The post to edit. For a new one, this also sets its first values."""
-        (page_id,) = self.parents
-        self.shown = _page_stand_in(page_id)
+        (page_id,) = self.owner_ids
+        self.status_page = _page_stand_in(page_id)
         self.first: Mapping[str, Any] | None = None
         self.maintenance = request.args.get("kind") == MAINTENANCE or "starts_at" in request.form
-        self.shown = _load_page(page_id)
+        self.status_page = _load_page(page_id)
         post = super().load()
         if post is None:
-            self.first = _first_values(self.shown, self.maintenance, _template())
+            self.first = _first_values(self.status_page, self.maintenance, _template())
             self.maintenance = self.first["state"] in MAINTENANCE_STATES
         return post
 
     def stand_in(self, id: int) -> Post:
-        return _post_stand_in(self.shown.id, id)
+        return _post_stand_in(self.status_page.id, id)
 
     def bind(self) -> BrowserForm:
         form = browser(PostForm)(record=self.record, data=self.first, zone=times.zone())
@@ -128,7 +128,7 @@ class PostEditing(Editing[Post, BrowserForm]):
         return record.title
 
     def list_address(self) -> str:
-        return url_for("status_pages.show", id=self.parents[0])
+        return url_for("status_pages.show", id=self.owner_ids[0])
 
     def notice(self, record: Post) -> str:
         if self.record is None:
@@ -136,14 +136,14 @@ class PostEditing(Editing[Post, BrowserForm]):
         return _("Saved. The page shows that this was edited.")
 
     def next_address(self, record: Post) -> str:
-        (page_id,) = self.parents
+        (page_id,) = self.owner_ids
         if self.id is None:
             return url_for("status_pages.show", id=page_id)
         return url_for(".show", page_id=page_id, id=record.id)
 
     def context(self) -> dict[str, Any]:
         form = self.form
-        form.monitors.choices = _choices(form, self.shown)
+        form.monitors.choices = _choices(form, self.status_page)
         # A link to a template would lose the typed text, so there are none after a fault.
         templates = _templates() if self.record is None and not form.is_submitted() else ()
         if self.maintenance or "incident_id" in request.args:
@@ -153,7 +153,7 @@ class PostEditing(Editing[Post, BrowserForm]):
                 if (template.state in MAINTENANCE_STATES) == self.maintenance
             ]
         return {
-            "shown": self.shown,
+            "status_page": self.status_page,
             "maintenance": self.maintenance,
             "templates": templates,
             "impact": {row.key: row.value for row in form.impact.rows},
@@ -245,7 +245,7 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
     template, subject = "posts/update.html", "update"
 
     def load(self) -> PostUpdate | None:
-        page_id, post_id = self.parents
+        page_id, post_id = self.owner_ids
         self.status_page, self.post = _page_stand_in(page_id), _post_stand_in(page_id, post_id)
         self.is_read = False
         self.status_page = _load_page(page_id)
@@ -273,7 +273,7 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
         return form
 
     def save(self) -> Any:
-        (page_id, post_id), fields = self.parents, self.form.fields()
+        (page_id, post_id), fields = self.owner_ids, self.form.fields()
         if self.id is None:
             return current_store().posts.add_update(page_id, post_id, fields)
         return current_store().posts.correct_update(page_id, post_id, self.id, fields)
@@ -287,7 +287,7 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
         return url_for(".show", page_id=self.status_page.id, id=self.post.id)
 
     def context(self) -> dict[str, Any]:
-        return {"shown": self.status_page, "post": self.post}
+        return {"status_page": self.status_page, "post": self.post}
 
     def page(self, status: int, **more: Any) -> Response:
         if self.id is None and self.is_read and status == 422:
@@ -302,8 +302,8 @@ class UpdateEditing(Editing[PostUpdate, BrowserForm]):
             if entry.value != PostImpact.NONE
         }
         author = status_pages.authors_of([self.post]).get(self.post.id)
-        shown = {"names": names, "impact": impact, "author": author, **self.context()}
-        return render_template("posts/show.html", form=self.form, **shown)
+        context = {"names": names, "impact": impact, "author": author, **self.context()}
+        return render_template("posts/show.html", form=self.form, **context)
 
 
 @blueprint.route("/<int:id>/updates", methods=["GET", "POST"])

@@ -100,9 +100,9 @@ def download() -> Response:
     return _file(_csv(availability), f"{availability.file_name}.csv", "text/csv; charset=utf-8")
 
 
-def _file(content: str | bytes, name: str, kind: str) -> Response:
+def _file(content: str | bytes, name: str, content_type: str) -> Response:
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(content, headers=headers, content_type=kind)
+    return Response(content, headers=headers, content_type=content_type)
 
 
 def _choices(availability: Report) -> Sequence[MonitorRef]:

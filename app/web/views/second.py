@@ -166,7 +166,7 @@ def _complete_login(form: Forms, log_in: Callable[[str], Person]) -> Answer:
         show_errors(form, fault)
         return _page(person, form), 422
     except Throttled as fault:
-        form.trouble = too_often(fault)
+        form.fault = too_often(fault)
         return throttled(_page(person, form), fault)
     except Denied:
         return _to_first_step()
@@ -180,8 +180,8 @@ def _page(person: Person, failed: Forms | None = None) -> str:
     site, why_not = passkey_site()
     factors = current_access().factors.of(person.id)
     forms = {
-        kind: failed if isinstance(failed, kind) else kind(formdata=None)
-        for kind in (CodeForm, RecoveryCodeForm, SignedForm)
+        form_class: failed if isinstance(failed, form_class) else form_class(formdata=None)
+        for form_class in (CodeForm, RecoveryCodeForm, SignedForm)
     }
     return render_template(
         "auth/second.html",
@@ -265,5 +265,5 @@ def _origin(url: str) -> str:
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
     port = parts.port
-    shown = "" if port in (None, PORTS.get(parts.scheme)) else f":{port}"
-    return f"{parts.scheme}://{host}{shown}"
+    port_part = "" if port in (None, PORTS.get(parts.scheme)) else f":{port}"
+    return f"{parts.scheme}://{host}{port_part}"

@@ -87,7 +87,7 @@ def require_second_factor() -> Response:
     return redirect(url_for(".show", _anchor="people"))
 
 
-def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
+def _page(form: NetworksForm, secret: str | None = None) -> tuple[str, int]:
     settings, access = current_settings(), current_access()
     canaries = parse_canaries(settings.canaries)
     memory = read_memory(access.settings.get(MEMORY), settings.location)
@@ -99,7 +99,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         rows=list(_rows()),
         networks_locked=networks_are_locked(settings),
         secret_locked=settings.webhook_secret is not None,
-        secret=shown,
+        secret=secret,
         shown_at=webhook_secret.shown_at(settings, access.settings),
         overlap_until=webhook_secret.overlap_until(settings, access.settings, datetime.now(UTC)),
         unreadable=access.settings.unreadable(),
@@ -109,7 +109,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         required=RequiredForm(formdata=None, data={role.value: role in required for role in Role}),
         without=sum(person.role in required and not person.second_factor for person in enabled),
     )
-    return page, 422 if form.is_submitted() and shown is None else 200
+    return page, 422 if form.is_submitted() and secret is None else 200
 
 
 # --- The rows of the page: each setting with its present state, and a link
@@ -184,8 +184,8 @@ def _secret_state() -> str:
     settings, access = current_settings(), current_access()
     if webhook_secret.is_unreadable(settings, access.settings):
         return _("cannot be read")
-    shown = webhook_secret.shown_at(settings, access.settings)
-    return _("shown %(when)s", when=_ago(shown)) if shown else _("not shown yet")
+    shown_at = webhook_secret.shown_at(settings, access.settings)
+    return _("shown %(when)s", when=_ago(shown_at)) if shown_at else _("not shown yet")
 
 
 def _ago(moment: datetime) -> str:
@@ -235,28 +235,32 @@ def show_secret() -> Answer:
     """
     settings, access = current_settings(), current_access()
     try:
-        shown = webhook_secret.show_once(settings, access.settings, datetime.now(UTC))
+        secret = webhook_secret.show_once(settings, access.settings, datetime.now(UTC))
     except Conflict as fault:
         flash(str(fault), "warning")
         return redirect(url_for(".show", _anchor="webhooks"))
     allowed = allowed_networks(settings)
     form = NetworksForm(formdata=None, data={ALLOW_NETWORKS: allowed})
-    page, _status = _page(form, shown)
+    page, _status = _page(form, secret)
     return Response(page, 200, {"Cache-Control": "no-store"}, mimetype="text/html")
 
 
 @blueprint.route("/webhook-secret/change", methods=["GET", "POST"])
 def change_secret() -> Answer:
-    settings, stored, now = current_settings(), current_access().settings, datetime.now(UTC)
-    unreadable = webhook_secret.is_unreadable(settings, stored)
+    settings, stored_settings, now = (
+        current_settings(),
+        current_access().settings,
+        datetime.now(UTC),
+    )
+    unreadable = webhook_secret.is_unreadable(settings, stored_settings)
     if DeleteForm().validate_on_submit():
         try:
-            webhook_secret.rotate(settings, stored, now)
+            webhook_secret.rotate(settings, stored_settings, now)
             flash(_(CHANGED_ALONE if unreadable else CHANGED), "success")
         except Conflict as fault:
             flash(str(fault), "warning")
         return redirect(url_for(".show", _anchor="webhooks"))
-    until = webhook_secret.overlap_until(settings, stored, now)
+    until = webhook_secret.overlap_until(settings, stored_settings, now)
     return render_template(
         "settings/change_secret.html", overlap_until=until, unreadable=unreadable
     )

@@ -50,7 +50,7 @@ def show() -> str:
 def app() -> Answer:
     access, form = current_access(), AppForm()
     secret, form.sealed.data = _app_secret(form)
-    if form.validate_on_submit() and not form.trouble:
+    if form.validate_on_submit() and not form.fault:
         with faults_shown(form):
             person, codes = access.factors.add_app(
                 _id(), form.sealed.data, form.second_code.data, current=form.current_password.data
@@ -76,7 +76,7 @@ def _app_secret(form: AppForm) -> tuple[str, str]:
             sealed = form.sealed.data or ""
             return access.factors.started_app(_id(), sealed), sealed
         except Denied as fault:
-            form.trouble = str(fault)
+            form.fault = str(fault)
     return access.factors.start_app(_id())
 
 

@@ -98,14 +98,14 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
         raise Invalid({"theme": [text.one_of(THEMES)]})
     monitors, counters, total = _monitors(tag)
     incidents, open_ = _open_incidents()
-    shown = [*monitors, *_with_incident_alone(monitors, incidents, tag)]
+    monitors_shown = [*monitors, *_with_incident_alone(monitors, incidents, tag)]
     if tag:
-        ids = {monitor.id for monitor in shown}
+        ids = {monitor.id for monitor in monitors_shown}
         incidents = {id: incident for id, incident in incidents.items() if id in ids}
         open_ = len(incidents)
     slow = sum(map(looks.is_degraded, incidents.values()))
     sentence, look = headline(counters, total, open_ - slow)
-    tiles = [_tile(monitor, incidents.get(monitor.id)) for monitor in shown]
+    tiles = [_tile(monitor, incidents.get(monitor.id)) for monitor in monitors_shown]
     tiles.sort(key=lambda tile: tile.rank)
     return fragments.page(
         "wall/show.html",

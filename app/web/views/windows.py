@@ -53,10 +53,10 @@ class WindowPageForm(BrowserForm, WindowForm):
     scope = ExtraOptions(N_("For"), SCOPES, default="all")
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
-        sent = self.meta.wrap_formdata(self, formdata)
-        named = sent.get("zone") if sent else None
-        stored = getattr(self.record, "zone", None) or (kwargs.get("data") or {}).get("zone")
-        if zone := present_name(named or stored):
+        sent_values = self.meta.wrap_formdata(self, formdata)
+        named = sent_values.get("zone") if sent_values else None
+        stored_zone = getattr(self.record, "zone", None) or (kwargs.get("data") or {}).get("zone")
+        if zone := present_name(named or stored_zone):
             self.context = replace(self.context, zone=ZoneInfo(zone))  # its times are in this zone
         super().process(formdata, *args, **kwargs)
         self.repeat.label.text = _("Cron expression")
@@ -71,7 +71,7 @@ class WindowPageForm(BrowserForm, WindowForm):
             self.repeat.process_errors = []
             self.repeat.data = self.often.data
         if self.often.data != CRON:
-            self.repeat.shown = ""
+            self.repeat.sent_text = ""
         if self.submitted and self.scope.data == "all":
             self.monitors.data, self.monitors.entry_errors = (), {}
             self.tags.data, self.tags.process_errors = (), []
@@ -153,9 +153,9 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
     def bind(self) -> WindowPageForm:
         first = None
         if self.record is None:
-            first, chosen = _first_values(), request.args.get("monitor_id", "")
-            if chosen.isascii() and chosen.isdigit():
-                first = _first_values(at_once=True) | {"monitors": (int(chosen),)}
+            first, monitor_id = _first_values(), request.args.get("monitor_id", "")
+            if monitor_id.isascii() and monitor_id.isdigit():
+                first = _first_values(at_once=True) | {"monitors": (int(monitor_id),)}
         return WindowPageForm(record=self.record, data=first, zone=times.zone())
 
     def answer_button(self) -> Response | None:
@@ -167,17 +167,17 @@ class WindowEditing(Editing[MaintenanceWindow, WindowPageForm]):
             return super().question()
         form = self.form
         empty = MaintenanceWindow(0, "", form.start_at.data, form.end_at.data)
-        typed = replace(
+        window = replace(
             empty, repeat=form.repeat.data, repeat_until=form.repeat_until.data, zone=form.zone.data
         )
         reach = tags.sentence(form.tags.data, form.monitors.data) or tags.sentence_of_all()
-        return self.page(200, dates=planned.next_dates(typed), previewed=typed, reach=reach)
+        return self.page(200, dates=planned.next_dates(window), previewed=window, reach=reach)
 
     def context(self) -> dict[str, Any]:
-        chosen = self.form.monitors.data
+        chosen_ids = self.form.monitors.data
         search = request.form.get("search", "").strip()[:MAX_SEARCH]
-        offered = choices.monitors(self.form, chosen, search)
-        offered.sort(key=lambda monitor: monitor.id not in chosen)  # the chosen ones first
+        offered = choices.monitors(self.form, chosen_ids, search)
+        offered.sort(key=lambda monitor: monitor.id not in chosen_ids)  # the chosen ones first
         self.form.monitors.choices = [(str(monitor.id), monitor.name) for monitor in offered]
         return {"search": search, "found": "find" in request.form, "dates": None}
 
