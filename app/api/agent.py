@@ -17,8 +17,8 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from app.access import actors
 from app.api.blueprint import API, bearer, nothing
-from app.api.body import JSON, read_body
 from app.api.envelope import problem, record_answer
+from app.api.operations import JSON, read_body
 from app.errors import Invalid
 from app.i18n import N_, _
 from app.middleware import EARLY

@@ -18,9 +18,8 @@ from werkzeug.routing import BaseConverter, Rule
 from app import errors
 from app.access import actors
 from app.access.keys import BOUND, allowed_from, require
-from app.api.body import read_body
 from app.api.envelope import problem
-from app.api.operations import PATHS, PREFIX, Call, Path
+from app.api.operations import PATHS, PREFIX, Call, Path, read_body
 from app.errors import Denied, Throttled
 from app.i18n import N_, _
 from app.middleware import EARLY
@@ -142,11 +141,11 @@ def _admit() -> Response | None:
 def _operate(**_ids: int) -> Response:
     call, operation, path = g.call, g.operation, _ROUTES[str(request.url_rule)]
     # The 404 of a record precedes the 422 of the input (decision 1).
-    if path.parent == MONITORS.name:
+    if path.owner == MONITORS.name:
         call.store.monitors.require(call.id)
-    elif path.parent:
-        getattr(call.store, path.parent).get(call.id)
-    if not operation.takes_input and (path.parent or not path.ids):
+    elif path.owner:
+        getattr(call.store, path.owner).get(call.id)
+    if not operation.takes_input and (path.owner or not path.ids):
         call.refuse_input()
     answer: Response = operation.handler(call)
     return answer

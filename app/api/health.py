@@ -74,8 +74,8 @@ def _metrics() -> Response:
 
 
 def _is_bearer(token: str) -> bool:
-    scheme, _space, sent = request.headers.get("Authorization", "").partition(" ")
-    matches = hmac.compare_digest(sent.strip().encode("utf-8", "replace"), token.encode())
+    scheme, _space, sent_token = request.headers.get("Authorization", "").partition(" ")
+    matches = hmac.compare_digest(sent_token.strip().encode("utf-8", "replace"), token.encode())
     return scheme.lower() == "bearer" and matches
 
 

@@ -13,9 +13,9 @@ from app.records.resources import LOCATIONS
 
 def _check_scope(call: Call, place: Place | None) -> None:
     """Raises Denied, before the fields are judged. ``place``: the stored place."""
-    sent = dict(call.body.pairs())
+    sent_fields = dict(call.body.pairs())
     present = place.carrier if place else None
-    if "carrier" in sent and needs_admin(sent["carrier"] or Carrier.LOCAL, present):
+    if "carrier" in sent_fields and needs_admin(sent_fields["carrier"] or Carrier.LOCAL, present):
         call.require(Scope.ADMIN)
 
 

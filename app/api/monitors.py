@@ -52,8 +52,8 @@ def batch(call: Call) -> Response:
     /monitors` gives it. Those that are valid are stored, also where others are refused: then the
     status is 207. It counts as one request.
     """
-    sent = call.new_rows(MonitorStoreForm, MONITORS.name)
-    answers = base.create_valid(sent, call.store.monitors)
+    rows = call.new_rows(MonitorStoreForm, MONITORS.name)
+    answers = base.create_valid(rows, call.store.monitors)
     return answer_rows(
         [answer if isinstance(answer, Invalid) else _shape(call, answer) for answer in answers], 201
     )

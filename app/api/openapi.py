@@ -10,9 +10,8 @@ from apispec import APISpec
 from flask import Response, request
 
 from app.api import schemas
-from app.api.body import JSON
 from app.api.envelope import answer
-from app.api.operations import PATHS, PREFIX, Call, Operation, Path, operation
+from app.api.operations import JSON, PATHS, PREFIX, Call, Operation, Path, operation
 from app.codec.schema import INTEGER, NAME, STRING, Schema, array, json_object, nullable, record
 from app.records import MAX_IN_BATCH
 from app.records.resources import RESOURCES

@@ -19,9 +19,8 @@ from werkzeug.wrappers import Response
 
 from app.access import actors
 from app.api import schemas
-from app.api.body import JSON
 from app.api.openapi import STATUS_TEXTS, TAGS, document
-from app.api.operations import PATHS, PREFIX, Operation, Path
+from app.api.operations import JSON, PATHS, PREFIX, Operation, Path
 from app.codec.schema import Schema
 from app.i18n import speaking
 from app.records import Scope
@@ -165,8 +164,8 @@ def references() -> Mapping[str, Reference]:
 
 def _reference_of(path: Path, methods: Sequence[str], operation: Operation) -> Reference:
     written = document()["paths"][path.template][methods[-1].lower()]
-    sent = written.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
-    body = _fields(sent) if sent else []
+    body_schema = written.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
+    body = _fields(body_schema) if body_schema else []
     parameters = _fields(_as_object(schemas.parameters(operation.query)))
     reads = methods[-1] == "GET"
     return Reference(
@@ -186,7 +185,7 @@ def _reference_of(path: Path, methods: Sequence[str], operation: Operation) -> R
         else [],
         statuses=[(int(status), STATUS_TEXTS[int(status)]) for status in written["responses"]],
         target=_target(path, parameters),
-        example=_example(operation, body) if sent else None,
+        example=_example(operation, body) if body_schema else None,
     )
 
 
@@ -231,12 +230,12 @@ def _type_in_words(schema: Schema) -> str:
     schema = _resolve(schema)
     if choices := schema.get("oneOf"):
         return ", or ".join(map(_type_in_words, choices))
-    kind: Any = schema.get("type", "")
-    if isinstance(kind, list):
-        return ", or ".join(_type_in_words({**schema, "type": each}) for each in kind)
+    type_: Any = schema.get("type", "")
+    if isinstance(type_, list):
+        return ", or ".join(_type_in_words({**schema, "type": each}) for each in type_)
     if words := schema.get("enum"):
         return " | ".join(map(str, words))
-    match kind:
+    match type_:
         case "string" if "format" in schema:
             return "time"
         case "string" if "pattern" in schema:
@@ -248,8 +247,8 @@ def _type_in_words(schema: Schema) -> str:
         case "object" if names := list(schema.get("properties", ())):
             return "{" + ", ".join(names) + "}"
         case "integer" | "number":
-            return f"{kind}{_limits(schema, 'imum', '')}"
-    return str(kind)
+            return f"{type_}{_limits(schema, 'imum', '')}"
+    return str(type_)
 
 
 def _limits(schema: Schema, suffix: str, unit: str) -> str:

@@ -108,8 +108,8 @@ def _schema_of(field: SchemaField) -> Schema:
         return _list_of(schema_of(field.entry), limit)
     if isinstance(field, PairList):
         keys = [key for key, _ in field.choices.get("key", ())]
-        chosen = record({"key": {**STRING, "enum": keys}, "value": STRING})
-        return _list_of(chosen if keys else PAIR, limit)
+        pair_schema = record({"key": {**STRING, "enum": keys}, "value": STRING})
+        return _list_of(pair_schema if keys else PAIR, limit)
     if isinstance(field, f.WordChoice):
         return words(field.words)
     if isinstance(field, f.Options):

@@ -23,7 +23,7 @@ from gunicorn.config import Config
 
 from app.alerts import words as alert_words
 from app.alerts.answers import retry_after
-from app.api.body import FORM, JSON, Body
+from app.api.operations import FORM, JSON, Body
 from app.checks.curl import exchange
 from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer

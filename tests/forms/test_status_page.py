@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.api.body import JSON, Body
+from app.api.operations import JSON, Body
 from app.errors import Invalid
 from app.forms.monitor import MonitorForm
 from app.forms.post import PostForm, PostUpdateForm
