@@ -53,12 +53,13 @@ def _hits(query: str) -> list[Hit]:
     """The most probable hit comes first, because Enter takes it. An action comes first only if the
     name of its monitor was typed too; viewers get no actions.
     """
+    named, called, containing = _pages(query)
     if not query:
-        return pages_named(query)
+        return named
     ask, acts = _Questions(), current_user.may_edit
     monitors = ask(lambda: _monitors(query))
     hits = ask(lambda: matching_actions(query, named=True)) if acts else []
-    hits += pages_named(query) + [_monitor(monitor) for monitor in monitors] + pages_called(query)
+    hits += named + [_monitor(monitor) for monitor in monitors] + called
     if len(query) >= MIN_LETTERS:
         if acts:
             hits += ask(lambda: actions_of_monitor(monitors[0].id) if monitors else [])
@@ -66,7 +67,7 @@ def _hits(query: str) -> list[Hit]:
         hits += ask(lambda: _locations(query))
         hits += ask(lambda: _tags(query)) + ask(lambda: _incidents(query))
     # Last: "ack" is in "Backup", but means "Acknowledge".
-    return hits + pages_within(query)
+    return hits + containing
 
 
 T = TypeVar("T")
@@ -237,53 +238,29 @@ PAGES = (
 )  # fmt: skip
 
 
-def pages_named(query: str) -> list[Hit]:
-    """The pages with ``query`` at the start of a word of their names; for an empty one, all."""
-    return [_page_hit(entry) for entry in _permitted() if _is_named(query.casefold(), entry)]
-
-
-def pages_called(query: str) -> list[Hit]:
-    """The pages for which every word of ``query`` begins one of their names or other words, without
-    those that ``pages_named`` finds.
+def _pages(query: str) -> tuple[list[Hit], list[Hit], list[Hit]]:
+    """Three groups of the pages that this person may open on this server: those with ``query`` at
+    the start of a word of their names (all, if it is empty); those for which every word of
+    ``query`` begins one of their names or other words; those with ``query`` within their names.
     """
     folded = query.casefold()
-    words = folded.split()
-    unnamed = [entry for entry in _permitted() if words and not _is_named(folded, entry)]
-    fitting = [entry for entry in unnamed if _fits(words, entry)]
-    # Whole words first: "sla" is not the start of "slack".
-    fitting.sort(key=lambda entry: not set(words) & _words_of(entry))
-    return [_page_hit(entry) for entry in fitting]
-
-
-def pages_within(query: str) -> list[Hit]:
-    """The pages with ``query`` anywhere in their names."""
-    return [
-        _page_hit(entry) for entry in _permitted() if query.casefold() in _(entry.name).casefold()
-    ]
-
-
-def _is_named(folded: str, entry: JumpPage) -> bool:
-    return f" {folded}" in f" {_(entry.name).casefold()}"
-
-
-def _fits(words: list[str], entry: JumpPage) -> bool:
-    return all(any(name.startswith(word) for name in _words_of(entry)) for word in words)
-
-
-def _words_of(entry: JumpPage) -> set[str]:
-    words = f"{_(entry.name)} {_(entry.also) if entry.also else ''}".casefold().split()
-    return {*words, *entry.names}
-
-
-def _permitted() -> Iterator[JumpPage]:
-    """The pages that this person may open on this server."""
+    words = set(folded.split())
+    named, called, containing = [], [], []
     for entry in PAGES:
-        if current_user.can(entry.role) and servers.extent() >= entry.needs:
-            yield entry
-
-
-def _page_hit(entry: JumpPage) -> Hit:
-    return Hit(_(entry.name), _("Page"), url_for(entry.endpoint), "right")
+        if not current_user.can(entry.role) or servers.extent() < entry.needs:
+            continue
+        hit = Hit(_(entry.name), _("Page"), url_for(entry.endpoint), "right")
+        name, also = hit.name.casefold(), _(entry.also).casefold() if entry.also else ""
+        page_words = {*name.split(), *also.split(), *entry.names}
+        if f" {folded}" in f" {name}":
+            named.append(hit)
+        elif all(any(own.startswith(word) for own in page_words) for word in words):
+            called.append((words.isdisjoint(page_words), hit))
+        elif folded in name:
+            containing.append(hit)
+    # Whole words first: "sla" is not the start of "slack".
+    called.sort(key=lambda entry: entry[0])
+    return named, [hit for _is_start, hit in called], containing
 
 
 MAX_HITS = 5  # of one action, on different monitors
