@@ -15,13 +15,12 @@ from app.codec.values import record_id
 from app.errors import Accepted, NotFound, Unavailable
 from app.i18n import N_, _
 from app.records import Page, Resource
-from app.rules import brackets
 from app.stores import base
 from app.stores.base import Fields, Query, Record, Store
 from app.stores.remote import envelope
 from app.stores.remote.connection import RemoteConnection, ServerAnswer
 from app.stores.remote.meaning import ANSWERS, explanation_of
-from app.stores.remote.part import Me, RemotePart, after_write, parameters
+from app.stores.remote.part import Me, RemotePart, after_write
 
 NOT_SHOWN = N_("The server %(server)s accepted it, and does not show it yet.")
 
@@ -49,17 +48,12 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
             raise MalformedData("name")
         return record
 
-    def parameters(self, query: Query) -> brackets.Pairs:
-        """The query in the form that the server expects."""
-        return parameters(query)
-
     def complete(self, records: Sequence[Record]) -> Sequence[Record]:
         """Add missing data to these records, if another resource has it."""
         return records
 
     def list(self, query: Query) -> Page[Record]:
-        sent_query = self.parameters(query)
-        page = self._page(self.path, query, self.read, sent_query=sent_query)
+        page = self._page(self.path, query, self.read)
         return replace(page, items=self.complete(page.items))
 
     def get(self, id: int) -> Record:

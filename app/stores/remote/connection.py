@@ -204,12 +204,10 @@ class RemoteConnection:
         self._note_clock(response)
         body, is_json = self._json(text)
         is_plain = response.headers.get("Content-Type", "").startswith("text/plain")
-        plain = is_plain and not text.lstrip().startswith(b"<")
-        plain_text = self._keyless(text.decode("utf-8", "replace")) if plain and not is_json else ""
+        is_plain = is_plain and not text.lstrip().startswith(b"<")
+        plain = self._keyless(text.decode("utf-8", "replace")) if is_plain and not is_json else ""
         pause = pause_of(response.headers.get("Retry-After"), datetime.now(UTC), MAX_PAUSE)
-        return ServerAnswer(
-            response.status_code, body, response.headers, plain_text, is_json, pause
-        )
+        return ServerAnswer(response.status_code, body, response.headers, plain, is_json, pause)
 
     def _body(self, response: requests.Response, deadline: float) -> bytes:
         """The whole body, bounded in size and time: requests limits only the time between bytes."""

@@ -39,9 +39,9 @@ class Paging:
     step: int = 1
     sizes: Pairs = ()
 
-    def query_at(self, sent_query: Pairs, start: int) -> Pairs:
+    def query_at(self, query: Pairs, start: int) -> Pairs:
         number = self.first + start // self.size * self.step
-        return replaced(sent_query, [*self.sizes, (self.name, str(number))])
+        return replaced(query, [*self.sizes, (self.name, str(number))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +68,24 @@ class Listing:
         self.marked_at = time.monotonic()
 
     def window(
-        self,
-        fetch: Fetch,
-        peek: Peek,
-        sent_query: Pairs,
-        begin: int,
-        end: int,
-        size: int,
-        max_more: int,
+        self, fetch: Fetch, peek: Peek, query: Pairs, begin: int, end: int, size: int, max_more: int
     ) -> Window:
-        """The records from ``begin`` up to ``end``, or fewer. ``size``: the number that
-        ``sent_query`` asks for. ``max_more``: the number of pages that may be read after the first.
+        """The records from ``begin`` up to ``end``, or fewer. ``size``: the number that ``query``
+        asks for. ``max_more``: the number of pages that may be read after the first one.
         """
         position, paging = 0, self.pagings.get(size)
         if paging is not None and begin:
             position = begin // paging.size * paging.size
-            page = fetch(paging.query_at(sent_query, position))
-        elif (marked_page := self._marked_page(peek, sent_query, begin)) is not None:
+            page = fetch(paging.query_at(query, position))
+        elif (marked_page := self._marked_page(peek, query, begin)) is not None:
             position, page = marked_page
         else:
-            page = fetch(sent_query)
+            page = fetch(query)
             if size not in self.pagings and page.items:
-                paging = self._learn(peek, sent_query, size, page)
+                paging = self._learn(peek, query, size, page)
             if paging is not None and paging.size <= begin:
                 start = begin // paging.size * paging.size
-                jumped = _another_page(peek, paging.query_at(sent_query, start), page)
+                jumped = _another_page(peek, paging.query_at(query, start), page)
                 paging = self.pagings[size] = None if jumped is None else paging
                 page, position = (page, 0) if jumped is None else (jumped, start)
         items: list[Any] = []
@@ -103,15 +96,13 @@ class Listing:
             total = total if page.total is None else page.total
             more = _has_more(page, position, size, paging)
             if paging is None and page.next is not None:
-                self.marks.setdefault(tuple(sent_query), {})[position] = page.next
+                self.marks.setdefault(tuple(query), {})[position] = page.next
             if position >= end or not more or not page.items or request == max_more:
                 break
             changes = page.next
             if changes is None and paging is not None:
-                changes = paging.query_at(sent_query, position)
-            following = (
-                _another_page(peek, replaced(sent_query, changes), page) if changes else None
-            )
+                changes = paging.query_at(query, position)
+            following = _another_page(peek, replaced(query, changes), page) if changes else None
             if following is None:
                 paging = None
                 break
@@ -121,29 +112,27 @@ class Listing:
         reachable = paging is not None or page.next is not None or position > end
         return Window(items, total, more or position > end, reachable)
 
-    def _marked_page(
-        self, peek: Peek, sent_query: Pairs, begin: int
-    ) -> tuple[int, ServerPage] | None:
+    def _marked_page(self, peek: Peek, query: Pairs, begin: int) -> tuple[int, ServerPage] | None:
         """The last page at or before ``begin`` to which an earlier window has led."""
         if time.monotonic() - self.marked_at > MARKS_SECONDS:
             self.marks, self.marked_at = {}, time.monotonic()
-        marks = self.marks.get(tuple(sent_query), {})
+        marks = self.marks.get(tuple(query), {})
         marked = max((position for position in marks if position <= begin), default=None)
-        page = None if marked is None else peek(replaced(sent_query, marks[marked]))
+        page = None if marked is None else peek(replaced(query, marks[marked]))
         return None if marked is None or page is None else (marked, page)
 
-    def _learn(self, peek: Peek, sent_query: Pairs, size: int, page: ServerPage) -> Paging | None:
+    def _learn(self, peek: Peek, query: Pairs, size: int, page: ServerPage) -> Paging | None:
         """The parameters for further pages, derived from the first page. If the first page does not
         show whether there is a second one, the second page is requested.
         """
-        paging, length = paging_of(page, sent_query), len(page.items)
+        paging, length = paging_of(page, query), len(page.items)
         if page.more is False or (page.total is not None and length >= page.total):
             return None  # this is the whole list, so its length is not the size of a page
         if page.next is None and page.more is None:
             if page.total is None:
                 if length not in (size, *USUAL_SIZES):
                     return None
-                second = None if paging is None else paging.query_at(sent_query, length)
+                second = None if paging is None else paging.query_at(query, length)
                 if second is not None and _another_page(peek, second, page) is None:
                     paging = None
             elif page.number is None:
@@ -166,7 +155,7 @@ def _another_page(peek: Peek, query: Pairs, previous: ServerPage) -> ServerPage 
     return None if page and page.items and page.items[0] == previous.items[0] else page
 
 
-def paging_of(page: ServerPage, sent_query: Pairs) -> Paging | None:
+def paging_of(page: ServerPage, query: Pairs) -> Paging | None:
     """The parameters for further pages that the first page names; None if each page has the link to
     the next.
     """
@@ -175,7 +164,7 @@ def paging_of(page: ServerPage, sent_query: Pairs) -> Paging | None:
         if page.by_offset is not None:
             return Paging(size, page.by_offset, 0, size)
         return Paging(size, first=page.number if page.number in (0, 1) else 1)
-    sent_values = dict(sent_query)
+    sent_values = dict(query)
     changed = [pair for pair in page.next if sent_values.get(pair[0]) != pair[1]]
     sizes = [pair for pair in changed if pair[0] in SIZES]
     for name, value in changed:
@@ -187,10 +176,10 @@ def paging_of(page: ServerPage, sent_query: Pairs) -> Paging | None:
     return None
 
 
-def replaced(sent_query: Pairs, changes: Pairs) -> Pairs:
+def replaced(query: Pairs, changes: Pairs) -> Pairs:
     """The query with these values instead of those of the same names."""
     names = {name for name, _value in changes}
-    return [*(pair for pair in sent_query if pair[0] not in names), *changes]
+    return [*(pair for pair in query if pair[0] not in names), *changes]
 
 
 def _has_more(page: ServerPage, position: int, size: int, paging: Paging | None) -> bool:

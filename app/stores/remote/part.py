@@ -101,6 +101,7 @@ class RemotePart:
     """
 
     in_base_api: ClassVar[bool] = False  # whether bare servers have the resource
+    in_path: ClassVar[tuple[str, ...]] = ()  # the fields of a query that are in the path
 
     def __init__(self, store: Store, connection: RemoteConnection, me: Me) -> None:
         self.store, self.connection, self.me = store, connection, me
@@ -164,18 +165,21 @@ class RemotePart:
             )
         raise Unsupported(_(NO_WAKEFUL, server=self.connection.name))
 
+    def parameters(self, query: Any) -> brackets.Pairs:
+        """The query in the form that the server expects."""
+        return parameters(query, leave=self.in_path)
+
     def _page(
         self,
         path: str,
         query: Any,
         read: Callable[[Any], T],
         *,
-        sent_query: brackets.Pairs,
         of: RecordId | None = None,
     ) -> Page[T]:
-        """A page of a list. ``sent_query``: the parameters that the server gets for ``query``."""
+        """A page of a list."""
         begin, size = (query.page - 1) * query.per_page, query.per_page
-        window = self._window(path, sent_query, begin, size, size, of=of)
+        window = self._window(path, self.parameters(query), begin, size, size, of=of)
         more = window.total is None and window.more
         count = begin + len(window.items) + (more and window.reachable)
         total = count if window.total is None else window.total
@@ -184,7 +188,7 @@ class RemotePart:
     def _window(
         self,
         path: str,
-        sent_query: brackets.Pairs,
+        query: brackets.Pairs,
         begin: int,
         count: int,
         size: int,
@@ -192,14 +196,14 @@ class RemotePart:
         max_more: int = MAX_REQUESTS,
         of: RecordId | None = None,
     ) -> Window:
-        """``count`` records from ``begin`` on. ``size``: the number that ``sent_query`` asks for.
+        """``count`` records from ``begin`` on. ``size``: the number that ``query`` asks for.
         ``max_more``: the number of requests after the first page.
         """
 
         def fetch(asked: brackets.Pairs) -> envelope.ServerPage:
             page = self._server_page(path, self._read(path, asked, of=of))
-            if asked == sent_query and not self.me.is_wakeful and is_all(page, size):
-                items = self.select_items(page.items, dict(sent_query))
+            if asked == query and not self.me.is_wakeful and is_all(page, size):
+                items = self.select_items(page.items, dict(query))
                 return replace(page, items=items, total=len(items))
             return page
 
@@ -213,7 +217,7 @@ class RemotePart:
         listing = self.listings.setdefault(path.rpartition("/")[2], Listing())
         if self.me.is_wakeful:
             listing.pagings.setdefault(size, Paging(size))
-        return listing.window(fetch, peek, sent_query, begin, begin + count, size, max_more)
+        return listing.window(fetch, peek, query, begin, begin + count, size, max_more)
 
     def select_items(self, items: Sequence[Any], asked: Mapping[str, str]) -> Sequence[Any]:
         """Filter and sort ``items`` by the parameters ``asked``. This is for servers that ignore

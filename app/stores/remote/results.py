@@ -43,15 +43,15 @@ from app.stores.base import Fields
 from app.stores.remote.connection import CHECK_SECONDS
 from app.stores.remote.monitors import read as read_monitor
 from app.stores.remote.monitors import refuse_hidden_password
-from app.stores.remote.part import RemotePart, after_write, parameters
+from app.stores.remote.part import RemotePart, after_write
 
 
 class RemoteResults(RemotePart, base.Results):
+    in_path = ("monitor_id",)
+
     def list(self, query: ResultQuery) -> Page[Result]:
-        id, sent_query = query.monitor_id, parameters(query, leave=("monitor_id",))
-        return self._page(
-            f"/monitors/{id}/results", query, read, sent_query=sent_query, of=("monitor", id)
-        )
+        id = query.monitor_id
+        return self._page(f"/monitors/{id}/results", query, read, of=("monitor", id))
 
     def statistics(
         self, monitor_id: int, range_: str, *, response: bool = True
@@ -92,11 +92,11 @@ _certificates = reader(CertificateChain, "certificates")
 
 
 class RemoteHeartbeats(RemotePart, base.Heartbeats):
+    in_path = ("monitor_id",)
+
     def list(self, query: PingQuery) -> Page[Ping]:
-        id, sent_query = query.monitor_id, parameters(query, leave=("monitor_id",))
-        return self._page(
-            f"/monitors/{id}/pings", query, _ping, sent_query=sent_query, of=("monitor", id)
-        )
+        id = query.monitor_id
+        return self._page(f"/monitors/{id}/pings", query, _ping, of=("monitor", id))
 
     def get(self, monitor_id: int, id: int) -> Ping:
         return self._get_content(f"/monitors/{monitor_id}/pings/{id}", _ping, of=("ping", id))

@@ -22,7 +22,7 @@ from app.stores import base
 from app.stores.base import Extent, Fields
 from app.stores.remote.collection import RemoteCollection
 from app.stores.remote.connection import ServerAnswer
-from app.stores.remote.part import RemotePart, after_write, parameters
+from app.stores.remote.part import RemotePart, after_write
 
 MAX_PAGES = 10  # with a hundred records each: more than anybody has
 
@@ -37,10 +37,11 @@ class RemoteStatusPages(RemoteCollection[StatusPage, PageQuery], base.StatusPage
 
 
 class RemotePosts(RemotePart, base.Posts):
+    in_path = ("status_page_id",)
+
     def list(self, query: PostQuery) -> Page[Post]:
-        sent_query = parameters(query, leave=("status_page_id",))
         id = query.status_page_id
-        return self._page(_path(id), query, _post, sent_query=sent_query, of=("status page", id))
+        return self._page(_path(id), query, _post, of=("status page", id))
 
     def get(self, page_id: int, id: int) -> Post:
         return self._whole(id, self._read(f"{_path(page_id)}/{id}", of=("post", id)))
@@ -105,10 +106,12 @@ _post = reader(Post, "post")
 
 
 class RemoteSubscribers(RemotePart, base.Subscribers):
+    in_path = ("status_page_id",)
+
     def list(self, query: SubscriberQuery) -> Page[Subscriber]:
-        id, sent_query = query.status_page_id, parameters(query, leave=("status_page_id",))
+        id = query.status_page_id
         path = f"/status-pages/{id}/subscribers"
-        return self._page(path, query, _subscriber, sent_query=sent_query, of=("status page", id))
+        return self._page(path, query, _subscriber, of=("status page", id))
 
     def clear(self, page_id: int) -> int:
         path, of = f"/status-pages/{page_id}/subscribers", ("status page", page_id)
