@@ -74,21 +74,18 @@ class AuditLog:
             for row_class, table in TABLES.items():
                 if table.kind == kind and not table.is_part:
                     rows = db.session.scalars(select(row_class).where(row_class.id.in_(ids)))
-                    audited_objects = [table.object_of(row) for row in rows]
-                    names |= {
-                        (kind, audited.id or 0): audited.name
-                        for audited in audited_objects
-                        if audited.name
-                    }
+                    stored = [table.object_of(row) for row in rows]
+                    names |= {(kind, each.id or 0): each.name for each in stored if each.name}
             # Only deleted objects are looked up in the log: others may have thousands of lines.
             deleted = [id for id in ids if (kind, id) not in names]
-            stored = (
+            names_in_log = (
                 select(AuditRow.object_id, AuditRow.object_name)
                 .where(AuditRow.object_kind == kind, AuditRow.object_id.in_(deleted))
                 .where(AuditRow.object_name.is_not(None))
                 .order_by(AuditRow.id)
             )
-            names |= {(kind, id): name for id, name in db.session.execute(stored) if id and name}
+            named = db.session.execute(names_in_log)
+            names |= {(kind, id): name for id, name in named if id and name}
         return names
 
     def authors(self, kind: Kind, ids: Collection[int]) -> Mapping[int, str]:

@@ -222,11 +222,9 @@ class Secret(Text):
 
     def read(self, value: str) -> str:
         entered = super().read(value)
-        stored_secret = self.object_data
-        if isinstance(stored_secret, str) and _unified_lines(entered) == _unified_lines(
-            mask(stored_secret)
-        ):
-            return stored_secret
+        secret = self.object_data
+        if isinstance(secret, str) and _unified_lines(entered) == _unified_lines(mask(secret)):
+            return secret
         if looks_masked(entered):
             raise ValueError(_(MASK_WITHOUT_STORED))
         return entered

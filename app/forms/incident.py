@@ -35,11 +35,9 @@ class IncidentUpdateForm(SchemaForm):
     def check_cross_field(self) -> None:
         fields: dict[str, Any] = {name: self[name] for name in INCIDENT_TIMES if name in self}
         moments = [field for field in fields.values() if not field.errors]
-        stored_times = {name: getattr(self.record, name, None) for name in INCIDENT_TIMES}
-        times = stored_times | {field.name: field.data for field in moments}
-        new = [
-            field.name for field in moments if field.sent and field.data != stored_times[field.name]
-        ]
+        old = {name: getattr(self.record, name, None) for name in INCIDENT_TIMES}
+        times = old | {field.name: field.data for field in moments}
+        new = [field.name for field in moments if field.sent and field.data != old[field.name]]
         self.add_faults(incident_times(times, self.context.now or datetime.now(UTC), new))
 
 

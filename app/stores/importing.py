@@ -330,13 +330,12 @@ def _is_twin(monitor: Monitor, entry: ValidatedCandidate) -> bool:
     if is_heartbeat(entry.url):
         return False
     usual = _CHECK | {name: _OPTIONAL[name] for name in _OPTIONAL if name in entry.candidate.fields}
-    stored_values = {name: getattr(monitor, name, None) for name in (*usual, "request_headers")}
-    for name, new, old in zip(
-        usual, _values(fields, usual), _values(stored_values, usual), strict=True
-    ):
+    present = {name: getattr(monitor, name, None) for name in (*usual, "request_headers")}
+    values = zip(usual, _values(fields, usual), _values(present, usual), strict=True)
+    for name, new, old in values:
         if new != old and old != mask(new) and name not in monitor.unreadable:
             return False
-    headers, stored_headers = _headers_of(fields), _headers_of(stored_values)
+    headers, stored_headers = _headers_of(fields), _headers_of(present)
     return "request_headers" in monitor.unreadable or (
         len(headers) == len(stored_headers)
         and all(

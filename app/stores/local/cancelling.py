@@ -89,9 +89,8 @@ def pages_of(session: AnySession, window: MaintenanceWindow) -> set[int]:
     if window.tags:
         monitor_ids = select(MonitorRow.id).where(tagged(window.tags))
         is_shown = StatusPageMonitorRow.monitor_id.in_(monitor_ids)
-        page_ids |= set(
-            session.scalars(select(StatusPageMonitorRow.status_page_id).where(is_shown))
-        )
+        statement = select(StatusPageMonitorRow.status_page_id).where(is_shown)
+        page_ids |= set(session.scalars(statement))
     return page_ids
 
 

@@ -171,14 +171,12 @@ class LocalMonitors(LocalPart, base.Monitors):
         return [ref for ref in refs if same_url.is_same(ref.url, url)]
 
     def tags(self, search: str, limit: int = 10) -> Sequence[str]:
-        folded_search = search.casefold()
+        folded = search.casefold()
         statement = select(MonitorRow.tags).where(
             MonitorRow.tags != "", in_tags(search, MonitorRow.tags)
         )
         tag_sets = db.session.scalars(statement.distinct().limit(MAX_TAGGED))
-        tags = {
-            tag for text in tag_sets for tag in tags_of(text) if folded_search in tag.casefold()
-        }
+        tags = {tag for text in tag_sets for tag in tags_of(text) if folded in tag.casefold()}
         return sorted(tags, key=natural_key)[:limit]
 
     def count(self, tags: Sequence[str], ids: Sequence[int] = ()) -> int:

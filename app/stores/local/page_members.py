@@ -152,15 +152,13 @@ def _set_groups(
         row.group_id = row.group_position = None
     for position, group in enumerate(groups):
         _check_on_page(present, group.monitors, "groups")
-        row_of_group = StatusPageGroupRow(
-            status_page_id=page_id, position=position, name=group.name
-        )
-        session.add(row_of_group)
+        new_row = StatusPageGroupRow(status_page_id=page_id, position=position, name=group.name)
+        session.add(new_row)
         session.flush()
         for group_position, id in enumerate(group.monitors):
             if present[id].group_id is not None:
                 raise Invalid({"groups": [_("The monitor %(id)s is in two groups.", id=id)]})
-            present[id].group_id, present[id].group_position = row_of_group.id, group_position
+            present[id].group_id, present[id].group_position = new_row.id, group_position
 
 
 def _check_on_page(present: Mapping[int, object], ids: Iterable[int], field: str) -> None:

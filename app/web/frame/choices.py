@@ -90,9 +90,8 @@ def parents(form: BrowserForm, record: Monitor | None, search: str) -> list[tupl
         store = current_store().monitors
         if edited is not None:  # a cycle would be refused
             left_out.update(child.id for child in store.children(edited, MAX_LEFT_OUT).items)
-        labels.update(
-            {str(ref.id): ref.name for ref in store.refs(ids=parent_ids)} if parent_ids else {}
-        )
+        refs = store.refs(ids=parent_ids) if parent_ids else ()
+        labels.update((str(ref.id), ref.name) for ref in refs)
         for ref, why in _suggested(form, record, search):
             labels.setdefault(str(ref.id), f"{ref.name} ({why})" if why else ref.name)
 

@@ -96,17 +96,17 @@ def _choices_of(form: ImportForm) -> dict[str, str]:
 
 def _remembered() -> dict[str, Any]:
     """The choices of the last import, without contacts that are gone."""
-    choices = remembered.choices_of(REMEMBERED)
+    last = remembered.choices_of(REMEMBERED)
     names = set(current_store().contacts.names())
     data: dict[str, Any] = {}
-    if (interval := digits(choices.get("interval", ""))) is not None:
+    if (interval := digits(last.get("interval", ""))) is not None:
         data["interval"] = interval
-    if "contacts" in choices:
-        data["contacts"] = tuple(n for n in choices["contacts"].split("\n") if n in names)
-    if choices.get("tags"):
-        data["tags"] = tuple(choices["tags"].split(","))
-    if choices.get("format") in FORMATS:
-        data["format"] = choices["format"]
+    if "contacts" in last:
+        data["contacts"] = tuple(n for n in last["contacts"].split("\n") if n in names)
+    if last.get("tags"):
+        data["tags"] = tuple(last["tags"].split(","))
+    if last.get("format") in FORMATS:
+        data["format"] = last["format"]
     return data
 
 
@@ -170,7 +170,7 @@ def _preview(form: ImportForm, plan: ImportPlan, **more: Any) -> str:
         raise NotReadable(_(TOO_LARGE))
     form.sealed = "" if plan.lines else sealed_plan
     new = {name: pairs for name, pairs in importer.new_contacts.items() if pairs}
-    shown: dict[str, Any] = {
+    context: dict[str, Any] = {
         "form": form,
         "plan": plan,
         "rows": sorted(enumerate(rows), key=lambda entry: entry[1].validated.fits),
@@ -188,7 +188,7 @@ def _preview(form: ImportForm, plan: ImportPlan, **more: Any) -> str:
         "alert_nobody": partial(alert_nobody, contacts=servers.is_whole()),
         "compared": _partly_compared(importer) if servers.servers() else 0,
     }
-    return render_template("imports/preview.html", **shown | more)
+    return render_template("imports/preview.html", **context | more)
 
 
 def _preview_again(plan: ImportPlan, faults: Mapping[str, str]) -> tuple[str, int]:
@@ -299,9 +299,8 @@ def _with_typed_channels(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str
         if not channel:
             faults[name] = _("Choose how it is reached, or that it is not created.")
             continue
-        pairs = [("name", name), ("channels[0][key]", channel), ("channels[0][value]", value)]
         try:
-            contacts[name] = bind(ContactForm, pairs, _importer(plan).context)["channels"]
+            contacts[name] = _channels(plan, name, channel, value)
         except Invalid as fault:
             faults[name] = sentences(fault)
     if faults:
@@ -311,6 +310,13 @@ def _with_typed_channels(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str
     return replace(plan, candidates=candidates, contacts=contacts), {}
 
 
+def _channels(plan: ImportPlan, name: str, channel: str, value: str) -> Sequence[Pair]:
+    """The channels of a new contact that has one. Raises Invalid."""
+    pairs = [("name", name), ("channels[0][key]", channel), ("channels[0][value]", value)]
+    channels: Sequence[Pair] = bind(ContactForm, pairs, _importer(plan).context)["channels"]
+    return channels
+
+
 def _with_chosen_contact(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str]]:
     """The plan with the contact that was chosen or typed for all entries that alert nobody; and the
     fault of this contact, under the name "".
@@ -318,10 +324,9 @@ def _with_chosen_contact(plan: ImportPlan) -> tuple[ImportPlan, Mapping[str, str
     name, address = (request.form.get(f"silent_{end}", "").strip() for end in ("contact", "email"))
     contacts = dict(plan.contacts)
     if address:
-        name, row = address, "channels[0]"
-        pairs = [("name", name), (f"{row}[key]", "email"), (f"{row}[value]", address)]
+        name = address
         try:
-            contacts[name] = bind(ContactForm, pairs, _importer(plan).context)["channels"]
+            contacts[name] = _channels(plan, name, "email", address)
         except Invalid as fault:
             return plan, {"": sentences(fault)}
     if not name:

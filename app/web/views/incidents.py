@@ -166,11 +166,9 @@ class IncidentReporting(Editing[Incident, BrowserForm]):
         return redirect(url_for(".show", id=record.id))
 
     def context(self) -> dict[str, Any]:
-        monitor_id = self.form.monitor_id.data
+        id = self.form.monitor_id.data
         return {
-            "monitors": choices.monitors(
-                self.form, [monitor_id] if isinstance(monitor_id, int) else []
-            ),
+            "monitors": choices.monitors(self.form, [id] if isinstance(id, int) else []),
             "already": None,
         }
 

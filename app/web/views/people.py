@@ -244,10 +244,8 @@ def password_link(id: int) -> Answer:
 def _show_link(invitation: Invitation, token: str) -> Response:
     """Send the new link by mail, if mail is set up, and show it."""
     link = links.absolute(f"/invitation/{token}")
-    mail, inviter, mail_answer = current_mail(), current_user.person.label, None
+    mail, inviter, answer = current_mail(), current_user.person.label, None
     if mail.is_set():
-        mail_answer = mail.send_invitation(invitation.email, link, inviter, INVITED_DAYS)
+        answer = mail.send_invitation(invitation.email, link, inviter, INVITED_DAYS)
     back = url_for("people.index")
-    return shown_once(
-        "people/invited.html", back, invitation=invitation, link=link, sent=mail_answer
-    )
+    return shown_once("people/invited.html", back, invitation=invitation, link=link, sent=answer)

@@ -247,20 +247,16 @@ def show_secret() -> Answer:
 
 @blueprint.route("/webhook-secret/change", methods=["GET", "POST"])
 def change_secret() -> Answer:
-    settings, stored_settings, now = (
-        current_settings(),
-        current_access().settings,
-        datetime.now(UTC),
-    )
-    unreadable = webhook_secret.is_unreadable(settings, stored_settings)
+    settings, access, now = current_settings(), current_access(), datetime.now(UTC)
+    unreadable = webhook_secret.is_unreadable(settings, access.settings)
     if DeleteForm().validate_on_submit():
         try:
-            webhook_secret.rotate(settings, stored_settings, now)
+            webhook_secret.rotate(settings, access.settings, now)
             flash(_(CHANGED_ALONE if unreadable else CHANGED), "success")
         except Conflict as fault:
             flash(str(fault), "warning")
         return redirect(url_for(".show", _anchor="webhooks"))
-    until = webhook_secret.overlap_until(settings, stored_settings, now)
+    until = webhook_secret.overlap_until(settings, access.settings, now)
     return render_template(
         "settings/change_secret.html", overlap_until=until, unreadable=unreadable
     )
