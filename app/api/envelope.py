@@ -48,8 +48,8 @@ def answer_rows(answers: Sequence[Mapping[str, Any] | WakefulError], status: int
     return record_answer(rows, status if all(row["status"] == status for row in rows) else 207)
 
 
-def deleted(kind: str, id: int, **more: int) -> Response:
-    return answer({"id": id, "object": kind, "deleted": True, **more, "status": 200})
+def deleted(noun: str, id: int, **more: int) -> Response:
+    return answer({"id": id, "object": noun, "deleted": True, **more, "status": 200})
 
 
 def paged(page: Page[T], shape: Callable[[T], Any], query: Pairs) -> Response:

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from app.errors import Invalid
-from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
+from app.forms.incident import AcknowledgeAllForm, IncidentStoreForm, IncidentUpdateForm
 from app.forms.queries import (
     DeliveryQueryForm,
     IncidentQueryForm,
@@ -219,3 +219,9 @@ def test_section_11_a_maintenance_windows_fields(sent, expected):
         assert bind(WindowForm, pairs).items() >= expected.items()
     else:
         assert sorted(faulty(bind, WindowForm, pairs)) == expected
+
+
+def test_an_id_that_no_incident_can_have_is_refused_as_that_of_an_incident():
+    with pytest.raises(Invalid) as refused:
+        bind(AcknowledgeAllForm, [("ids[0]", "0")], NOW)
+    assert refused.value.errors == {"ids.0": ["There is no incident with the id 0."]}

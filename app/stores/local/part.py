@@ -263,16 +263,16 @@ def copier(
     return lambda row: dict(zip(names, values(row), strict=True))
 
 
-def get_row(session: DbSession, row_type: type[R], kind: str, id: int, *, reload: bool = True) -> R:
+def get_row(session: DbSession, row_type: type[R], noun: str, id: int, *, reload: bool = True) -> R:
     """The row with this id. Raises NotFound. ``reload``: read it again, even if the session has
-    loaded it before. ``kind``: the word for the record in NotFound.
+    loaded it before. ``noun``: the word for the record in NotFound.
     """
     row = session.get(row_type, id, populate_existing=reload) if fits(id) else None
-    return existing(row, kind, id)
+    return existing(row, noun, id)
 
 
 def lock_row(
-    session: DbSession, row_type: type[R], kind: str, id: int, *, key_share: bool = False
+    session: DbSession, row_type: type[R], noun: str, id: int, *, key_share: bool = False
 ) -> R:
     """Lock the row with this id, and return it as it is now. Until the transaction ends, nobody
     else changes it. Nobody else refers to it either, unless ``key_share``. Raises NotFound.
@@ -282,7 +282,7 @@ def lock_row(
         columns: Any = row_type
         query = select_fresh(row_type).where(columns.id == id)
         row = session.scalar(query.with_for_update(key_share=key_share))
-    return existing(row, kind, id)
+    return existing(row, noun, id)
 
 
 @contextmanager

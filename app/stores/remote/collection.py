@@ -37,7 +37,7 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         **readers: Callable[[Any], Any],
     ) -> None:
         super().__init__(store, connection, me)
-        self.path, self.kind = resource.path, resource.singular
+        self.path, self.noun = resource.path, resource.singular
         self._has_name = resource.named_by == "name"
         self._reader = reader(cast("type[Record]", resource.record), resource.singular, **readers)
 
@@ -57,7 +57,7 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         return replace(page, items=self.complete(page.items))
 
     def get(self, id: int) -> Record:
-        return self._record_in(id, self._read(self._address(id), of=(self.kind, id)))
+        return self._record_in(id, self._read(self._address(id), of=(self.noun, id)))
 
     def _address(self, id: int) -> str:
         return f"{self.path}/{id}"
@@ -67,7 +67,7 @@ class RemoteReadable(RemotePart, base.Readable[Record, Query]):
         change would go to another record.
         """
         try:
-            record = self.read(envelope.record(answer.body, self.kind))
+            record = self.read(envelope.record(answer.body, self.noun))
             if id is not None and cast(Any, record).id != id:
                 raise MalformedData("id")
         except MalformedData as fault:
@@ -110,7 +110,7 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
         sent_fields = self.sent(fields)
         if not sent_fields:
             return self.get(id)
-        answer = self._write("PATCH", self._address(id), sent_fields, of=(self.kind, id))
+        answer = self._write("PATCH", self._address(id), sent_fields, of=(self.noun, id))
         if self.me.is_wakeful:
             with after_write():
                 return self._record_in(id, answer)
@@ -120,13 +120,13 @@ class RemoteCollection(RemoteReadable[Record, Query], base.Collection[Record, Qu
             raise Accepted(_(NOT_SHOWN, server=self.connection.name)) from None
 
     def delete(self, id: int) -> None:
-        self._write("DELETE", self._address(id), of=(self.kind, id))
+        self._write("DELETE", self._address(id), of=(self.noun, id))
 
     def _id_of(self, answer: ServerAnswer) -> int | None:
         """The id of a stored record, in the answer's body or its ``Location``."""
-        body = envelope.record(answer.body, self.kind)
+        body = envelope.record(answer.body, self.noun)
         if isinstance(body, Mapping):
-            named = (body.get(name) for name in ("id", f"{self.kind}_id", f"{self.kind}Id"))
+            named = (body.get(name) for name in ("id", f"{self.noun}_id", f"{self.noun}Id"))
             if (id := next(filter(None, map(record_id, named)), None)) is not None:
                 return id
         return record_id(body) or answer.id

@@ -23,10 +23,10 @@ class RemoteContacts(RemoteCollection[Contact, PageQuery], base.Contacts):
         query = {"replace_with": replace_with} if replace_with is not None else {}
         query |= {"force": "1"} if force else {}
         address = f"{self._address(id)}?{urlencode(query)}" if query else self._address(id)
-        self._write("DELETE", address, of=(self.kind, id))
+        self._write("DELETE", address, of=(self.noun, id))
 
     def test(self, id: int) -> tuple[int, ...]:
-        answer = self._write("POST", f"{self._address(id)}/test", of=(self.kind, id))
+        answer = self._write("POST", f"{self._address(id)}/test", of=(self.noun, id))
         return self._content(answer, delivery_ids)
 
     def shared(self, monitor_id: int) -> Sequence[SharedChannel]:

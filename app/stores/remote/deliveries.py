@@ -27,7 +27,7 @@ class RemoteDeliveries(RemoteReadable[Delivery, DeliveryQuery], base.Deliveries)
         return self._act_on(id, "give-up")
 
     def _act_on(self, id: int, action: str) -> Delivery:
-        self._write("POST", f"{self._address(id)}/{action}", of=(self.kind, id))
+        self._write("POST", f"{self._address(id)}/{action}", of=(self.noun, id))
         with after_write():
             return self.get(id)
 

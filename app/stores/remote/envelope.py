@@ -68,14 +68,14 @@ def content(body: Any, read: Callable[[Any], T]) -> T:
     return read(body["data"] if isinstance(body, Mapping) and "data" in body else body)
 
 
-def record(body: Any, kind: str) -> Any:
+def record(body: Any, noun: str) -> Any:
     """The record in the envelope of an answer; other answers stay as they are."""
     for _depth in range(MAX_DEEP):
         if isinstance(body, list) and len(body) == 1:
             body = body[0]
         if not isinstance(body, Mapping) or "attributes" in body:  # ``attributes``: JSON:API
             return body
-        names = (kind, "data") if "id" in body else (kind, *WRAPPERS)
+        names = (noun, "data") if "id" in body else (noun, *WRAPPERS)
         records = (body[name] for name in names if _is_record(body.get(name), "id" in body))
         inner = next(records, None)
         if inner is None and "id" not in body:
@@ -87,13 +87,13 @@ def record(body: Any, kind: str) -> Any:
     return body
 
 
-def page_of(body: Any, headers: Mapping[str, str], kind: str, many: str) -> ServerPage:
+def page_of(body: Any, headers: Mapping[str, str], noun: str, many: str) -> ServerPage:
     """The records in the answer for a list, and its data about pages. Raises MalformedData."""
     scopes: list[Mapping[str, Any]] = []
     entries = _list(body, many, scopes)
     if entries is None:
         raise MalformedData("list")
-    items = [record(entry, kind) for entry in entries]
+    items = [record(entry, noun) for entry in entries]
     about = [inner for scope in scopes for inner in _about(scope)]
     link, says_next = _next(about, headers)
     total = _total(about, headers, len(items), says_next)

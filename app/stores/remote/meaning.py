@@ -37,7 +37,7 @@ OUR_FIELDS = {column.name for record in (Monitor, Incident) for column in fields
 OUR_FIELDS = (OUR_FIELDS | {"pause"}) - {"status", "id"}  # these may be of the answer itself
 NOT_ACCEPTED = N_("The server did not accept the data.")
 FAILURES = frozenset({"error", "fail", "failed", "failure"})
-RecordId = tuple[str, int]  # the kind of a record, and its id
+RecordId = tuple[str, int]  # the noun of a record, and its id
 REFUSED = (400, 402, 406, 411, 412, 413, 414, 415, 422, 428, 431)
 
 

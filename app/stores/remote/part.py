@@ -96,7 +96,7 @@ NO_WAKEFUL = N_("The server %(server)s does not offer this: it is not a Wakeful.
 class RemotePart:
     """``store``: the store that the collection belongs to, with the other collections.
 
-    ``of``, a parameter of requests: the kind and the id of a record. A 404 means that this record
+    ``of``, a parameter of requests: the noun and the id of a record. A 404 means that this record
     does not exist.
     """
 

@@ -101,7 +101,7 @@ MAX_PAGES, PAGE = 10, 100
 
 class RemoteLocations(RemoteCollection[Place, PageQuery], base.Locations):
     def new_token(self, id: int) -> Place:
-        answer = self._write("POST", f"{self._address(id)}/token", of=(self.kind, id))
+        answer = self._write("POST", f"{self._address(id)}/token", of=(self.noun, id))
         with after_write():
             return self._record_in(id, answer)
 
