@@ -63,7 +63,7 @@ def _admit() -> Response | None:
     if EARLY in request.environ:
         return Response(status=100)
     actors.begin(Actor(ActorKind.AGENT, place.name, place.id, request.remote_addr))
-    _agents().budgets.request(place)
+    _agents().budgets.count(place, "requests", 1)
     g.place, g.received = place, datetime.now(UTC)
     return None
 
@@ -82,7 +82,7 @@ def _take(name: str) -> Response:
     body = read_body(request)
     if body.media_type != JSON or not body.complete:
         raise UnsupportedMediaType(_("Send application/json."))
-    _agents().budgets.body(g.place, len(body.raw))
+    _agents().budgets.count(g.place, "kib", -(-len(body.raw) // 1024))
     data = HANDLERS[name](_agents(), g.place, _read(body.raw))
     # Both times, so that the agent can subtract the duration of this request when it compares
     # clocks.

@@ -124,11 +124,11 @@ def _notify(person: Person) -> None:
     if not mail.is_set():
         click.echo(_("Email is not set up, so tell them yourself."))
         return
-    sent = mail.send_second_factor(person.email, FACTOR_RESET)
-    if sent.ok:
+    answer = mail.send_second_factor(person.email, FACTOR_RESET)
+    if answer.ok:
         click.echo(_("They were notified by email."))
     else:
-        click.echo(_(NOT_NOTIFIED, fault=sent.answer), err=True)
+        click.echo(_(NOT_NOTIFIED, fault=answer.answer), err=True)
 
 
 def _changed(email: str, change: Callable[[Access, int], Person]) -> Person:

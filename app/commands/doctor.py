@@ -405,9 +405,9 @@ def _heartbeat(context: Context) -> Sentences:
 
 
 def _monitors_with_email() -> int:
-    stored = db.session.scalars(select(MonitorRow.alerts).where(MonitorRow.alerts.is_not(None)))
+    rows = db.session.scalars(select(MonitorRow.alerts).where(MonitorRow.alerts.is_not(None)))
     return sum(
-        any(name == Channel.EMAIL for name, _value in readable(pairs) or ()) for pairs in stored
+        any(name == Channel.EMAIL for name, _value in readable(pairs) or ()) for pairs in rows
     )
 
 

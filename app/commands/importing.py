@@ -86,17 +86,17 @@ def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool
     lines = _lines(rows, duplicates, list(shared))
     for line in (*reading.remarks, *_contacts(importer), *_notes(shared), *lines):
         click.echo(line)
-    chosen = [row for row in rows if _is_chosen(row, duplicates)]
-    if silent := sum(not row.validated.alerts for row in chosen):
+    to_create = [row for row in rows if _is_chosen(row, duplicates)]
+    if silent := sum(not row.validated.alerts for row in to_create):
         click.echo(alert_nobody(silent))
     if dry_run:
         planned = _n("%(num)s monitor would be created", "%(num)s monitors would be created",
-                   len(chosen), num=f"{len(chosen):,}")  # fmt: skip
-        summary = _summary(rows, planned, len(chosen), 0)
+                   len(to_create), num=f"{len(to_create):,}")  # fmt: skip
+        summary = _summary(rows, planned, len(to_create), 0)
         click.echo(_("Dry run, nothing is created: %(summary)s", summary=summary))
-        return _exit_code(len(rows), len(chosen))
-    created_count, refused = _create(importer, chosen)
-    click.echo(_summary(rows, _created(created_count), len(chosen), refused))
+        return _exit_code(len(rows), len(to_create))
+    created_count, refused = _create(importer, to_create)
+    click.echo(_summary(rows, _created(created_count), len(to_create), refused))
     return _exit_code(len(rows), created_count)
 
 
@@ -108,14 +108,14 @@ def _contacts(importer: Importer) -> Iterator[str]:
         )
 
 
-def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
+def _create(importer: Importer, rows: Sequence[ImportRow]) -> tuple[int, int]:
     """Create monitors. Returns how many were created, and how many were not. If the store fails,
     the error says where, so that nobody creates the earlier monitors twice.
     """
     created_count, problems = 0, []
-    if not chosen:
+    if not rows:
         return 0, 0
-    with click.progressbar(chosen, label=_("Creating monitors"), file=sys.stderr) as bar:
+    with click.progressbar(rows, label=_("Creating monitors"), file=sys.stderr) as bar:
         for row in bar:
             try:
                 created = importer.create(row.validated)
@@ -128,7 +128,7 @@ def _create(importer: Importer, chosen: Sequence[ImportRow]) -> tuple[int, int]:
     for row, created in problems:
         word = _("created") if created.stored else _("not created")
         click.echo(f"{word}  {_position(row)}: {created.problem}")
-    return created_count, len(chosen) - created_count
+    return created_count, len(rows) - created_count
 
 
 def _is_chosen(row: ImportRow, duplicates: bool) -> bool:
@@ -182,12 +182,12 @@ def _position(row: ImportRow) -> str:
     return f"{validated.candidate.position}: {name}{cut_line(validated.url)}".rstrip()
 
 
-def _summary(rows: Sequence[ImportRow], created: str, chosen: int, refused: int) -> str:
+def _summary(rows: Sequence[ImportRow], created: str, count: int, refused: int) -> str:
     """``created``: how many monitors were or would be created, in words. ``refused``: how many of
     the chosen rows the store refused. Rows that are valid but were not chosen are duplicates.
     """
     unfit = counts(rows).unfit
-    failed, duplicates = unfit + refused, len(rows) - unfit - chosen
+    failed, duplicates = unfit + refused, len(rows) - unfit - count
     parts = [created]
     if failed:
         num = f"{failed:,}"

@@ -68,17 +68,17 @@ def rotate_keys(settings: Settings) -> bool:
     if processes := liveness.processes_with_other_keys(now):
         raise WakefulError(_(OTHERS, names=", ".join(processes)))
     tokens.store_hash_key(now)
-    counted = rotation.rotate()
-    changed = sum(count.reencrypted for count in counted)
+    counts = rotation.rotate()
+    changed = sum(count.reencrypted for count in counts)
     with writing() as session:
         audit.note(session, Action.ROTATED, THING, {"re_encrypted": (None, changed)})
-    _show(counted)
+    _show(counts)
     unreadable = [str(value) for value in rotation.undecryptable_values()]
     for line in unreadable:
         click.echo(line, err=True)
     if unreadable:
         click.echo(_(LOST), err=True)
-    if any(count.old for count in counted):
+    if any(count.old for count in counts):
         click.echo(_(NOT_DONE), err=True)
         return False
     click.echo(_(WEB))
@@ -86,10 +86,10 @@ def rotate_keys(settings: Settings) -> bool:
     return not unreadable
 
 
-def _show(counted: Sequence[rotation.TableCount]) -> None:
-    for count in counted:
+def _show(counts: Sequence[rotation.TableCount]) -> None:
+    for count in counts:
         click.echo(_(COUNTED, **asdict(count)))
-    changed = sum(count.reencrypted for count in counted)
+    changed = sum(count.reencrypted for count in counts)
     click.echo(_n("%(num)s value was re-encrypted.", "%(num)s values were re-encrypted.", changed))
 
 

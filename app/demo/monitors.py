@@ -165,10 +165,10 @@ def contacts(targets: Targets) -> list[Pairs]:
 
 def status_page(ids: Mapping[str, int]) -> Pairs:
     """The fields of the status page. ``ids``: the ids of the monitors by name."""
-    shown = [name for names in PUBLIC.values() for name in names]
+    public_names = [name for names in PUBLIC.values() for name in names]
     page = [("name", "Status of the shop"), ("slug", "shop"), ("description", "How we are doing.")]
     page += BRAND
-    page += [(f"monitors[{index}]", str(ids[name])) for index, name in enumerate(shown)]
+    page += [(f"monitors[{index}]", str(ids[name])) for index, name in enumerate(public_names)]
     for index, (name, public) in enumerate(PUBLIC_NAMES.items()):
         page += [(f"names[{index}][key]", str(ids[name])), (f"names[{index}][value]", public)]
     for index, (group, names) in enumerate(PUBLIC.items()):

@@ -242,9 +242,9 @@ class PairList(ListField):
             setattr(row, name.column, value[0])
         return list(rows.values())
 
-    def validate_rows(self, rows: list[PairRow], stored: tuple[Any, ...]) -> None:
+    def validate_rows(self, rows: list[PairRow], entries: tuple[Any, ...]) -> None:
         """Set ``data``: the stored entries of masked rows, and the validated values of others."""
-        unused = dict(enumerate(stored))
+        unused = dict(enumerate(entries))
         stored_rows: dict[str, Any] = {}
         # Rows at their own index first: a moved row must not take the value of a row that stayed.
         for at_own_index in (True, False):

@@ -171,8 +171,8 @@ def _assertion(draft: Draft, left: str, operator: str, right: str) -> bool:
     if path is None:
         return False
     if function:
-        counted = function["name"] == "len"
-        return (_length if counted else _presence)(draft, path, operator, right)
+        is_length = function["name"] == "len"
+        return (_length if is_length else _presence)(draft, path, operator, right)
     op, value = _OPS[operator], right
     if operator in ("==", "!="):
         op, value = _equal(operator, right)

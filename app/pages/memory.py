@@ -77,9 +77,6 @@ class Memory(Generic[K, V]):
         self._versions = count(1)
         self._version = 0
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def cached(self, key: K) -> V | None:
         """The cached value, whatever its age."""
         with self._guard:

@@ -123,8 +123,8 @@ def test_what_readers_ask_beside_the_address_is_not_kept(
         client.get(f"/status/example/history?month=2026-11&junk={number}")
         client.get(f"/status/nobody-{number}")
 
-    assert len(layer._pages) == 1
-    assert len(layer._months) == 1
+    assert len(layer._pages._entries) == 1
+    assert len(layer._months._entries) == 1
 
 
 def test_months_that_never_were_take_no_memory_without_bounds(
@@ -134,7 +134,7 @@ def test_months_that_never_were_take_no_memory_without_bounds(
     for year in range(2010, 2027):
         for month in range(1, 13):
             client.get(f"/status/example/history?month={year}-{month:02}")
-    assert len(layer._months) <= MONTHS
+    assert len(layer._months._entries) <= MONTHS
     for junk in ("2026-13", "0000-00", "x", "2026-1", "9999-12", "1990-01"):
         assert client.get(f"/status/example/history?month={junk}").status_code == 404, junk
 
@@ -401,4 +401,4 @@ def test_what_is_gone_is_forgotten_and_what_cannot_be_read_is_not():
     passed += 10
     with pytest.raises(NotFound):
         memory.get("a")
-    assert len(memory) == 0
+    assert len(memory._entries) == 0

@@ -152,18 +152,20 @@ class ResultIntake:
         if unjudged:
             raise busy(self._place)
 
-    def _judge_recent(self, sent: Sequence[AgentResult]) -> list[AgentResult]:
+    def _judge_recent(self, all_results: Sequence[AgentResult]) -> list[AgentResult]:
         """Judge these results, and collect the late ones. Returns the results that were not judged,
         because their monitors have changed since they were read.
         """
-        rows = _monitor_rows(self._place.id, {result.monitor_id for result in sent})
+        rows = _monitor_rows(self._place.id, {result.monitor_id for result in all_results})
         # An agent keeps results for a day, so older results could only be forged. A result from far
         # in the future would hide all later results.
         oldest, newest = self._now - OLDEST, believable(self._now)
         of_place = [
-            result for result in sent if result.monitor_id in rows and oldest <= result.at <= newest
+            result
+            for result in all_results
+            if result.monitor_id in rows and oldest <= result.at <= newest
         ]
-        self.refused += len(sent) - len(of_place)
+        self.refused += len(all_results) - len(of_place)
         judged = []
         for id, results in _by_monitor(of_place).items():
             row = rows[id]
@@ -385,23 +387,14 @@ def budget_of(results: float) -> Budget:
 
 
 class Budgets:
-    """The budgets of all places. Each method counts, and raises Throttled above the budget."""
+    """The budgets of all places. ``count`` raises Throttled above one."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._budgets: dict[int, tuple[float, Budget]] = {}
 
-    def request(self, place: AgentPlace) -> None:
-        self._count(place, "requests", 1)
-
-    def body(self, place: AgentPlace, size: int) -> None:
-        """``size``: of a request's body, in bytes."""
-        self._count(place, "kib", -(-size // 1024))
-
-    def results(self, place: AgentPlace, number: int) -> None:
-        self._count(place, "results", number)
-
-    def _count(self, place: AgentPlace, limit_name: str, number: int) -> None:
+    def count(self, place: AgentPlace, limit_name: str, number: int) -> None:
+        """``limit_name``: the field of ``Budget`` with the limit."""
         if not number:
             return
         budget = self._budget_of(place.id)

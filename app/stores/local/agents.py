@@ -116,7 +116,7 @@ class LocalAgents:
         intake = ResultIntake(place, datetime.now(UTC))
         with self._one_at_a_time(place):
             results, wrong = agent_results.read(data.get("results"))
-            self.budgets.results(place, len(results) + wrong)
+            self.budgets.count(place, "results", len(results) + wrong)
             intake.record(results)
         self._write_sign(place, data, recorded=intake.has_votes)
         return {

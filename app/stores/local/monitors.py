@@ -340,9 +340,9 @@ def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
     """Set these columns; returns the names of those whose values changed."""
     changed = {name for name, value in columns.items() if not is_same(getattr(row, name), value)}
     options: Any = row.options
-    if isinstance(options, Replaced) and (sent := KIND_OPTIONS.keys() & columns):
+    if isinstance(options, Replaced) and (names := KIND_OPTIONS.keys() & columns):
         row.options = {}
-        changed |= sent
+        changed |= names
     for name in changed:
         setattr(row, name, columns[name])
     return changed

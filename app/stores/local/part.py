@@ -133,14 +133,14 @@ def page_statements(
     the statement of the page.
     """
     offset = (number - 1) * per_page
-    counted = matching.with_only_columns(func.count(), maintain_column_froms=True)
+    count = matching.with_only_columns(func.count(), maintain_column_froms=True)
     page = matching.order_by(*order).limit(per_page).offset(offset)
     if reading is not None:
         page = reading.where(matching.selected_columns[0].in_(page)).order_by(*order)
     has_total = reading is None and matching.whereclause is None
     if has_total:
-        page = page.add_columns(counted.correlate(None).scalar_subquery())
-    return PageStatements(page, counted, offset, per_page, has_total)
+        page = page.add_columns(count.correlate(None).scalar_subquery())
+    return PageStatements(page, count, offset, per_page, has_total)
 
 
 def ids_of_page(
@@ -297,8 +297,8 @@ def refusing_taken_name() -> Iterator[None]:
 
 def counted_by(column: Any, ids: Collection[int], *conditions: Any) -> Mapping[int, int]:
     """The number of rows with each of these ids in ``column``."""
-    counted = select(column, func.count()).where(column.in_(ids), *conditions).group_by(column)
-    return defaultdict(int, {row[0]: row[1] for row in db.session.execute(counted)})
+    statement = select(column, func.count()).where(column.in_(ids), *conditions).group_by(column)
+    return defaultdict(int, {row[0]: row[1] for row in db.session.execute(statement)})
 
 
 def require_monitor(id: int) -> Any:

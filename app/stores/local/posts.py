@@ -246,27 +246,27 @@ def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields
         errors["state"] = [family]
     else:
         errors |= {name: [fault] for name, fault in rules.time_faults(**merged).items()}
-    wanted = fields.get("monitors") or ()
-    shown = on_page(session, page_id)
-    possible = locked_monitors(session, wanted) & set(shown)
-    if missing := [id for id in wanted if id not in possible]:
+    monitor_ids = fields.get("monitors") or ()
+    page_monitors = on_page(session, page_id)
+    possible = locked_monitors(session, monitor_ids) & set(page_monitors)
+    if missing := [id for id in monitor_ids if id not in possible]:
         errors["monitors"] = [_(NOT_ON_PAGE, id=missing[0])]
     incident_id = fields.get("incident_id")
-    if incident_id is not None and (fault := _incident_fault(session, incident_id, shown)):
+    if incident_id is not None and (fault := _incident_fault(session, incident_id, page_monitors)):
         errors["incident_id"] = [fault]
     if errors:
         raise Invalid(errors)
 
 
-def _incident_fault(session: DbSession, id: int, shown: Sequence[int]) -> str | None:
-    """Why a post of a page with the monitors ``shown`` cannot be about this incident. The incident
-    is locked: it is not deleted before the transaction ends.
+def _incident_fault(session: DbSession, id: int, page_monitors: Sequence[int]) -> str | None:
+    """Why a post of a page with these monitors cannot be about this incident. The incident is
+    locked: it is not deleted before the transaction ends.
     """
     statement = select(IncidentRow.monitor_id).where(IncidentRow.id == fitting(id))
     monitor_id = session.scalar(statement.with_for_update(read=True, key_share=True))
     if monitor_id is None:
         return no_such("incident", id)
-    return None if monitor_id in shown else _(OF_ANOTHER, id=id)
+    return None if monitor_id in page_monitors else _(OF_ANOTHER, id=id)
 
 
 def _check_state(row: PostRow, state: str, *, last: bool = True) -> None:

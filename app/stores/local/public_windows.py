@@ -113,7 +113,7 @@ def _posts(
 
 
 def _windows(
-    session: AnySession, page: StatusPageRow, shown: set[int], start: datetime, end: datetime
+    session: AnySession, page: StatusPageRow, monitor_ids: set[int], start: datetime, end: datetime
 ) -> Iterator[PublicWindow]:
     rows = session.scalars(
         select(MaintenanceWindowRow).where(
@@ -123,16 +123,16 @@ def _windows(
         )
     ).all()
     for row, window in zip(rows, with_monitors(session, rows), strict=True):
-        concerned = shown.intersection(window.monitors)
+        concerned = monitor_ids.intersection(window.monitors)
         # A change of the page may add monitors of the window, or remove them.
         changed = max(row.updated_at, page.updated_at)
         if window.tags:
             statement = select(MonitorRow.id, MonitorRow.updated_at)
-            statement = statement.where(MonitorRow.id.in_(shown), tagged(window.tags))
+            statement = statement.where(MonitorRow.id.in_(monitor_ids), tagged(window.tags))
             for id, at in session.execute(statement):
                 concerned.add(id)
                 changed = max(changed, at)  # this change may have added the tag
-        if concerned or (shown and is_for_all(window)):
+        if concerned or (monitor_ids and is_for_all(window)):
             members = sorted(concerned)
             yield from _occurrences(page, row, window, members, changed, start, end)
 

@@ -79,10 +79,10 @@ def _statements(page: int, per_page: int) -> PageStatements:
 
 def _changed(window: MaintenanceWindow, fields: Fields) -> MaintenanceWindow:
     """The window with these monitors and tags."""
-    sent: dict[str, Any] = {
+    members: dict[str, Any] = {
         name: tuple(fields[name] or ()) for name in ("monitors", "tags") if name in fields
     }
-    return replace(window, **sent)
+    return replace(window, **members)
 
 
 def active_windows(now: datetime) -> list[MaintenanceWindow]:

@@ -47,8 +47,8 @@ class RemotePosts(RemotePart, base.Posts):
         return self._whole(id, self._read(f"{_path(page_id)}/{id}", of=("post", id)))
 
     def create(self, page_id: int, fields: Fields) -> Post:
-        sent = {name: value for name, value in fields.items() if value not in (None, ())}
-        answer = self._write("POST", _path(page_id), sent, of=("status page", page_id))
+        sent_fields = {name: value for name, value in fields.items() if value not in (None, ())}
+        answer = self._write("POST", _path(page_id), sent_fields, of=("status page", page_id))
         with after_write():
             return self._content(answer, _post)
 

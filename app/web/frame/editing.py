@@ -304,8 +304,8 @@ def show_success(form: BrowserForm, notice: str, record: object | None = None) -
 
 def flash_if_kept(name: str, value: Any, record: object, notice: str) -> None:
     """Show ``notice``, or a warning if the server accepted the value and did not store it."""
-    stored = is_kept(name, value, record)
-    flash(notice if stored else _(CHANGED_NOTHING), "success" if stored else "warning")
+    is_stored = is_kept(name, value, record)
+    flash(notice if is_stored else _(CHANGED_NOTHING), "success" if is_stored else "warning")
 
 
 def is_kept(name: str, value: Any, record: object) -> bool:
@@ -317,14 +317,14 @@ def is_kept(name: str, value: Any, record: object) -> bool:
     name = {"pause": "paused"}.get(name, name)
     if not hasattr(record, name) or name in (*record.missing, *record.misread):  # type: ignore[attr-defined]
         return True
-    stored = getattr(record, name)
-    if isinstance(value, datetime) and isinstance(stored, datetime):
-        return value.replace(microsecond=0) == stored.replace(microsecond=0)
+    saved = getattr(record, name)
+    if isinstance(value, datetime) and isinstance(saved, datetime):
+        return value.replace(microsecond=0) == saved.replace(microsecond=0)
     if isinstance(value, tuple):
-        return Counter(value) == Counter(stored)
-    if isinstance(value, str) and isinstance(stored, str):
-        return same_url.is_same(value, stored) if name == "url" else _plain(value) == _plain(stored)
-    return value == stored or (value in (None, "") and stored in (None, ""))
+        return Counter(value) == Counter(saved)
+    if isinstance(value, str) and isinstance(saved, str):
+        return same_url.is_same(value, saved) if name == "url" else _plain(value) == _plain(saved)
+    return value == saved or (value in (None, "") and saved in (None, ""))
 
 
 def _plain(text: str) -> str:

@@ -309,8 +309,8 @@ def _down_part(bucket: Bucket, in_day: int) -> str:
     """
     if not bucket["down"]:
         return ""
-    counted = bucket["up"] + bucket["down"] + bucket["unknown"] + bucket["maintenance"]
-    quarters = -(-QUARTERS * bucket["down"] // counted) if counted else QUARTERS
+    total = bucket["up"] + bucket["down"] + bucket["unknown"] + bucket["maintenance"]
+    quarters = -(-QUARTERS * bucket["down"] // total) if total else QUARTERS
     state = day_state({"down": in_day})
     return state if quarters == QUARTERS else f"{state}-{quarters}"
 

@@ -32,12 +32,12 @@ def send_typed(alerts: PairList, monitor_id: int | None) -> Mapping[str, Deliver
     """
     name = parse(request.form[BUTTON])
     index = name.index if name else None
-    chosen = {row.index: pair for row, pair in alerts.valid_rows() if index in (None, row.index)}
+    by_row = {row.index: pair for row, pair in alerts.valid_rows() if index in (None, row.index)}
     faulty = _remove_other_faults(alerts, index)
-    if not chosen:
+    if not by_row:
         alerts.errors = [] if faulty else [*alerts.process_errors, _(NOTHING)][:1]
         return {}
-    pairs = list(dict.fromkeys(chosen.values()))
+    pairs = list(dict.fromkeys(by_row.values()))
     try:
         ids = current_store().channels.test(pairs, monitor_id=monitor_id)
         deliveries = current_store().deliveries.answers(ids, WAIT_SECONDS)
@@ -45,16 +45,16 @@ def send_typed(alerts: PairList, monitor_id: int | None) -> Mapping[str, Deliver
     except WakefulError as fault:
         alerts.errors = [str(fault)]
         return {}
-    return {index: answers[pair] for index, pair in chosen.items()}
+    return {index: answers[pair] for index, pair in by_row.items()}
 
 
 def _remove_other_faults(alerts: PairList, index: str | None) -> bool:
     """Remove the faults of other rows, and return whether a row to test has a fault."""
-    chosen = [row for row in alerts.rows if index in (None, row.index) and not row.is_blank]
+    to_test = [row for row in alerts.rows if index in (None, row.index) and not row.is_blank]
     for row in alerts.rows:
-        if row not in chosen:
+        if row not in to_test:
             row.errors.clear()
-    return any(row.all_errors for row in chosen)
+    return any(row.all_errors for row in to_test)
 
 
 def send_stored(monitor_id: int, index: int | None) -> Sequence[int]:

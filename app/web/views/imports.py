@@ -74,8 +74,8 @@ def _form(lines: str | None = None) -> ImportForm:
     data: dict[str, Any] = _remembered() if is_empty else {}
     if is_empty and "contacts" not in data:
         data["contacts"] = tuple(current_store().contacts.defaults())
-    sent: dict[str, Any] = {} if lines is None else {"formdata": None}
-    form = ImportForm(bare=servers.is_bare(), without=without, data=data | {"urls": lines}, **sent)
+    more: dict[str, Any] = {} if lines is None else {"formdata": None}
+    form = ImportForm(bare=servers.is_bare(), without=without, data=data | {"urls": lines}, **more)
     form.sealed = request.form.get("sealed", "")
     if "contacts" in form:
         names = choices.contacts(form, form.chosen_contacts())
@@ -357,7 +357,7 @@ def create() -> tuple[str, int, dict[str, str]]:
         text = plan.sealed()
     importer = _importer(plan)
     problems = _earlier_problems(len(plan.candidates))
-    chosen = _indexes_to_create(len(plan.candidates))
+    to_create = _indexes_to_create(len(plan.candidates))
     unsure, back = request.form.get("unsure", ""), url_for("monitors.index")
 
     def act(index: int) -> bool:
@@ -367,9 +367,9 @@ def create() -> tuple[str, int, dict[str, str]]:
             problems[index] = created.problem
         return created.stored
 
-    created, remaining, fault = progress.work(chosen, act)
+    created, remaining, fault = progress.work(to_create, act)
     created += progress.count_in("made")
-    worked = progress.count_in("worked") + len(chosen) - len(remaining)
+    worked = progress.count_in("worked") + len(to_create) - len(remaining)
     if remaining:
         fields = [("sealed", text), ("rest", ",".join(map(str, remaining))), ("made", str(created)),
                   ("worked", str(worked)), ("unsure", str(remaining[0]) if fault else ""),

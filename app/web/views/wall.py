@@ -198,12 +198,12 @@ def _open_incidents() -> tuple[dict[int, Incident], int]:
 
 
 def _with_incident_alone(
-    shown: Sequence[Monitor], incidents: Mapping[int, Incident], tag: str | None
+    monitors: Sequence[Monitor], incidents: Mapping[int, Incident], tag: str | None
 ) -> list[Monitor]:
-    """The monitors with an open incident that are not among ``shown``."""
-    if tag and len(shown) < TILES:
+    """The monitors with an open incident that are not among ``monitors``."""
+    if tag and len(monitors) < TILES:
         return []  # the wall shows every monitor with the tag
-    on_wall = {monitor.id for monitor in shown}
+    on_wall = {monitor.id for monitor in monitors}
     missing: list[Monitor] = []
     for id in [id for id in incidents if id not in on_wall][:FETCHED]:
         try:
