@@ -13,7 +13,7 @@ from app.access import actors, audit, passwords
 from app.access.people import People, check_account, check_invitation, refuse_taken
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
-from app.db.statements import delete_rows, inserting
+from app.db.statements import delete_rows, inserting, rows_changed
 from app.db.tables import InvitationRow
 from app.db.types import record_of
 from app.errors import Denied, existing
@@ -83,7 +83,7 @@ class Invitations:
         with actors.acting_as(actors.named(invitation.email)), writing() as session:
             # If the invitation was accepted, renewed or revoked meanwhile, there is no such row.
             deletion = delete(InvitationRow).where(InvitationRow.digest == digest_of(token))
-            if session.execute(deletion.returning(InvitationRow.id)).first() is None:
+            if not rows_changed(session, deletion):
                 raise Denied(_(VOID))
             person = self.people.add(
                 session, invitation.email, hash_, invitation.role, name=name, time_zone=time_zone

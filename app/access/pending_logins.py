@@ -30,7 +30,7 @@ from app.access.second_factor import (
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import DbSession, db, writing
-from app.db.statements import delete_rows
+from app.db.statements import delete_rows, rows_changed
 from app.db.tables import AuthenticatorAppRow, PendingLoginRow, PersonRow, RecoveryCodeRow
 from app.db.types import Unreadable
 from app.errors import Denied, Invalid, Throttled
@@ -152,10 +152,7 @@ class PendingLogins:
         person = self._pending_person(token)
         with writing() as session:
             row = locked_person(session, person.id)
-            if (
-                row.disabled
-                or session.execute(deletion.returning(PendingLoginRow.id)).first() is None
-            ):
+            if row.disabled or not rows_changed(session, deletion):
                 raise Denied(_(LOGIN_ENDED))
             proof(session, person)
             row.last_login_at = self.clock()
@@ -181,7 +178,7 @@ class PendingLogins:
 def _use_recovery_code(digest: str, session: DbSession, person: Person) -> None:
     row = RecoveryCodeRow
     deletion = delete(row).where(row.person_id == person.id, row.digest == digest)
-    if session.execute(deletion.returning(row.id)).first() is None:
+    if not rows_changed(session, deletion):
         raise Invalid({"recovery_code": [_("This recovery code is wrong or was used already.")]})
     change = {"recovery_codes": (None, _("one used"))}
     # The login is not complete, so the actor is a visitor who has typed the person's password.
@@ -197,8 +194,7 @@ def _use_step(session: DbSession, id: int, step: int, current: int) -> bool:
     used_step = AuthenticatorAppRow.used_step
     unused = or_(used_step < step, used_step > current + DRIFT)
     change = update(AuthenticatorAppRow).where(AuthenticatorAppRow.person_id == id, unused)
-    rows = session.execute(change.values(used_step=step).returning(AuthenticatorAppRow.person_id))
-    return rows.first() is not None
+    return rows_changed(session, change.values(used_step=step)) > 0
 
 
 def _limits(id: int, device: int | None) -> tuple[Limit, Limit]:

@@ -15,7 +15,7 @@ from app.access.people import end_sessions, forget_devices, logins_of, person_re
 from app.access.security_log import SecurityEvent
 from app.access.tokens import digest_of, make_token
 from app.db import db, writing
-from app.db.statements import delete_rows
+from app.db.statements import delete_rows, rows_changed
 from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, existing
 from app.i18n import N_, _
@@ -92,7 +92,7 @@ class Recovery:
             # If the link is used twice at the same time, the second use finds no row.
             deletion = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
             row = session.get(PersonRow, person.id, with_for_update=True)
-            if session.execute(deletion.returning(RecoveryRow.id)).first() is None or row is None:
+            if not rows_changed(session, deletion) or row is None:
                 raise Denied(_(VOID))
             row.password_hash = hash_
             end_sessions(session, person.id)

@@ -57,16 +57,12 @@ class StoredSettings:
         several processes ask at the same time. Raises Conflict for an unreadable value: it is in
         use elsewhere, so a new one must not replace it.
         """
-        stored = _usable(name)
-        if stored is not None:
-            return stored
-        with writing():
-            stored = _usable(name)
-            if stored is not None:
-                return stored
-            value = make()
-            self.set(name, value)
-            return value
+        if (value := _usable(name)) is None:
+            with writing():
+                if (value := _usable(name)) is None:
+                    value = make()
+                    self.set(name, value)
+        return value
 
 
 def _usable(name: str) -> str | None:
@@ -92,9 +88,7 @@ def smtp_url(settings: Settings) -> str | None:
     """The mail server as a URL (``app.rules.smtp``); None if no email can be sent. The setting is
     read at each call, so that a change reaches every process without a restart.
     """
-    if settings.smtp_url is not None:
-        return settings.smtp_url
-    return readable(stored_setting(SMTP_URL))
+    return settings.smtp_url or readable(stored_setting(SMTP_URL))
 
 
 def can_mail(settings: Settings) -> bool:

@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, select
 
 from app.db import cached, db, writing
-from app.db.statements import constant
+from app.db.statements import constant, rows_changed
 from app.db.tables import SettingRow
 from app.db.types import Unreadable, readable
 from app.records import Notice
@@ -80,9 +80,8 @@ def remove_setting(name: str) -> bool:
     """Remove a setting; True if it existed. If two processes remove it at the same time, only one
     gets True.
     """
-    statement = delete(SettingRow).where(SettingRow.name == name)
     with writing() as session:
-        return session.execute(statement.returning(SettingRow.name)).first() is not None
+        return rows_changed(session, delete(SettingRow).where(SettingRow.name == name)) > 0
 
 
 def change_setting(name: str, change: Callable[[str | None], str], now: datetime) -> str:
