@@ -157,9 +157,9 @@ def _is_rows(data: Any, *types: type | UnionType) -> bool:
     )
 
 
-def _are(kind: type, data: Mapping[str, Any], *names: str) -> bool:
+def _are(type_: type, data: Mapping[str, Any], *names: str) -> bool:
     """Whether these values are of this type, or missing."""
-    return all(isinstance(data.get(name), kind | None) for name in names)
+    return all(isinstance(data.get(name), type_ | None) for name in names)
 
 
 def _is_objects(data: Any) -> bool:

@@ -239,4 +239,4 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _arrays(table: type[Any], names: tuple[str, ...]) -> str:
     types = (table.__table__.c[name].type.compile(_POSTGRESQL) for name in names)
-    return f"unnest({', '.join(f'%s::{kind}[]' for kind in types)})"
+    return f"unnest({', '.join(f'%s::{name}[]' for name in types)})"

@@ -141,9 +141,9 @@ class Question:
     def _query(self) -> dns.message.Message:
         return dns.message.make_query(self._name, self._rdtype, id=secrets.randbits(16))
 
-    def _open(self, server: DnsServer, kind: socket.SocketKind) -> socket.socket:
+    def _open(self, server: DnsServer, type_: socket.SocketKind) -> socket.socket:
         family = socket.AF_INET6 if ":" in server.address else socket.AF_INET
-        sock = socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        sock = socket.socket(family, type_ | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         self._sockets.append(sock)
         return sock
 

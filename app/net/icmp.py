@@ -74,10 +74,10 @@ def open_socket(address: str) -> tuple[socket.socket, bool]:
     family = socket.AF_INET6 if version == 6 else socket.AF_INET
     protocol = socket.IPPROTO_ICMPV6 if version == 6 else socket.IPPROTO_ICMP
     level, errors, hops, _hop = _RECVERR[version]
-    for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+    for type_ in (socket.SOCK_DGRAM, socket.SOCK_RAW):
         try:
             flags = socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
-            opened = socket.socket(family, kind | flags, protocol)
+            opened = socket.socket(family, type_ | flags, protocol)
         except PermissionError:
             continue
         try:
@@ -87,7 +87,7 @@ def open_socket(address: str) -> tuple[socket.socket, bool]:
         except BaseException:
             opened.close()
             raise
-        return opened, kind == socket.SOCK_RAW
+        return opened, type_ == socket.SOCK_RAW
     raise PingNotAllowed
 
 
@@ -159,9 +159,9 @@ class Series:
             self._changed()
 
     def _packet(self, sequence: int) -> bytes:
-        kind, payload = _REQUEST[self._version], self._token + _PADDING
-        sum_ = _checksum(_HEADER.pack(kind, 0, 0, self._id, sequence) + payload)
-        return _HEADER.pack(kind, 0, sum_, self._id, sequence) + payload
+        type_, payload = _REQUEST[self._version], self._token + _PADDING
+        sum_ = _checksum(_HEADER.pack(type_, 0, 0, self._id, sequence) + payload)
+        return _HEADER.pack(type_, 0, sum_, self._id, sequence) + payload
 
     def _ready(self, _fd: int, _events: int) -> None:
         while self._socket is not None and (self._read_error() or self._read_answer()):
@@ -175,7 +175,7 @@ class Series:
             _data, notes, _flags, _from = self._socket.recvmsg(_MAX_PACKET, 512, _MSG_ERRQUEUE)
         except OSError:
             return False
-        for _level, _kind, note in notes:
+        for _level, _type, note in notes:
             if len(note) >= _ERROR.size:
                 number, origin, *_rest = _ERROR.unpack_from(note)
                 # An origin of 1 is this machine.
@@ -203,9 +203,9 @@ class Series:
             data = data[(data[0] & 0x0F) * 4 :]
         if len(data) < _HEADER.size + len(self._token):
             return True
-        kind, _code, _sum, _id, sequence = _HEADER.unpack_from(data)
+        type_, _code, _sum, _id, sequence = _HEADER.unpack_from(data)
         # A raw socket also gets the answers to other processes and, on loopback, our own requests.
-        is_reply = kind == _REPLY[self._version] and data[_HEADER.size :].startswith(self._token)
+        is_reply = type_ == _REPLY[self._version] and data[_HEADER.size :].startswith(self._token)
         if is_reply and sequence < len(self.echoes) and self.echoes[sequence].seconds is None:
             echo = self.echoes[sequence]
             echo.seconds = time.monotonic() - echo.sent_at
@@ -214,8 +214,8 @@ class Series:
 
     def _hop_limit(self, notes: Sequence[tuple[int, int, bytes]]) -> int | None:
         level, _errors, _hops, name = _RECVERR[self._version]
-        for note_level, kind, note in notes:
-            if (note_level, kind) == (level, name) and len(note) == 4:
+        for note_level, type_, note in notes:
+            if (note_level, type_) == (level, name) and len(note) == 4:
                 return int.from_bytes(note, sys.byteorder)
         return None
 

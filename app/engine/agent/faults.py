@@ -42,7 +42,7 @@ class Foreign(Exception):
     """The answer is not of Wakeful's API. The text is the end of a sentence."""
 
 
-# The sentence of each kind of fault; the first that fits counts.
+# The sentence of each class of fault; the first that fits counts.
 _SENTENCES: tuple[tuple[type[Exception], str], ...] = (
     (AgentRefused, "The server {server} refuses the agent: {why}"),
     (ServerFault, "The server {server} has a fault: {why}"),
@@ -66,12 +66,12 @@ _SENTENCES: tuple[tuple[type[Exception], str], ...] = (
     (Exception, "The agent's exchange with the server {server} failed: {why}."),
 )
 # Any other exception is a fault of the agent or of its machine.
-DESCRIBED = tuple(kind for kind, _sentence in _SENTENCES if kind is not Exception)
+DESCRIBED = tuple(type_ for type_, _sentence in _SENTENCES if type_ is not Exception)
 
 
 def sentence_of(server: str, fault: Exception) -> str:
     """The sentence for the log about a failed exchange with ``server``."""
-    sentence = next(text for kind, text in _SENTENCES if isinstance(fault, kind))
+    sentence = next(text for type_, text in _SENTENCES if isinstance(fault, type_))
     return sentence.format(server=server, why=_why(fault))
 
 
@@ -90,7 +90,7 @@ def _of_request(fault: requests.RequestException) -> str:
     """The reason in words. The text of the exception has memory addresses and the whole URL."""
     causes = list(_chain(fault))
     sentences = (
-        words(cause) for kind, words in _WORDS for cause in causes if isinstance(cause, kind)
+        words(cause) for type_, words in _WORDS for cause in causes if isinstance(cause, type_)
     )
     reason = next(filter(None, sentences), type(fault).__name__)
     by_proxy = isinstance(fault, requests.exceptions.ProxyError)

@@ -182,10 +182,10 @@ class QueueFaults:
 
 
 def _words(fault: Exception) -> str:
-    """The kind of a fault, with the text of Redis if it refuses a command."""
+    """The class of a fault, with the text of Redis if it refuses a command."""
     cause = fault.__cause__ or fault  # kombu hides it
-    kind = type(cause).__name__
-    return f"{kind}: {str(cause)[:MAX_TEXT]}" if isinstance(cause, ResponseError) else kind
+    name = type(cause).__name__
+    return f"{name}: {str(cause)[:MAX_TEXT]}" if isinstance(cause, ResponseError) else name
 
 
 # --- Messages: encrypted and authenticated, fresh, and taken once. Somebody who controls the broker
