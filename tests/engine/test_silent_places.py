@@ -71,7 +71,7 @@ class House:
     def hear(self, name):
         places.store_sign(name, self.now, process=f"agent:{name}", last_check_at=self.now)
 
-    def pass_minutes(self, minutes, *heard, every=timedelta(seconds=30)):
+    def pass_minutes(self, minutes, *heard, every=MINUTE):
         """Look so often, and at the end, while results come from the places ``heard``."""
         until = self.now + minutes * MINUTE
         while self.now < until:
@@ -192,7 +192,7 @@ def test_a_result_that_comes_during_the_look_counts(house, monkeypatch, silent):
         house.pass_minutes(2.75, "default")
         house.now += timedelta(seconds=30)
     else:
-        house.pass_minutes(61, "default", "oslo", every=MINUTE)
+        house.pass_minutes(61, "default", "oslo")
         house.now += timedelta(seconds=31)
     show = recorder.show_unknown
 
@@ -374,7 +374,7 @@ def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
     house.hear("oslo")
     house.check(id, "oslo")
     last = house.now
-    house.pass_minutes(125, every=MINUTE)
+    house.pass_minutes(125)
     assert house.state(id).verdict == "unknown"
     house.hear("oslo")
     house.check(id, "oslo")
@@ -384,7 +384,7 @@ def test_a_result_that_nobody_looked_at_for_minutes_ends_the_silence_too(house):
     assert [event for event, _ in house.messages()] == [SILENT, ONLINE]
     since = {facts["extra"]["since"] for facts in db.session.scalars(select(DeliveryRow.facts))}
     assert since == {iso(last)}, "both give the last result before the silence"
-    house.pass_minutes(125, every=MINUTE)
+    house.pass_minutes(125)
     assert [event for event, _ in house.messages()] == [SILENT, ONLINE, SILENT]
 
 
@@ -394,7 +394,7 @@ def test_the_gap_of_a_silence_lasts_until_now_and_until_the_end_of_its_incident(
     house.hear("oslo")
     house.check(id, "oslo", "down")
     last = house.now
-    house.pass_minutes(20, every=MINUTE)
+    house.pass_minutes(20)
     incidents = LocalIncidents(SimpleNamespace(now=lambda: house.now))
     (shown,) = incidents.list(IncidentQuery(brief=True)).items
     assert shown.unwatched == ((last, house.now),)
@@ -432,7 +432,7 @@ def test_after_the_server_was_off_no_place_is_silent_until_it_could_have_been_he
     house.now += timedelta(hours=9)
     house.pass_minutes(2)
     assert house.messages() == []
-    house.pass_minutes(2)
+    house.pass_minutes(3)
     assert [event for event, _ in house.messages()] == [SILENT]
 
 
