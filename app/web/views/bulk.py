@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import flash, redirect, render_template, request, session
 
@@ -193,7 +193,7 @@ def _act_on(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bo
         refused[id] = _not_changed(monitor, _("It is checked from no other place."))
         return False
     try:
-        pairs = _CHANGES[action](monitor, form)
+        pairs = write(_CHANGES[action](monitor, form))
         context = FormContext(bare=servers.is_bare())
         fields = overlay(MonitorUpdateForm, monitor, pairs, context)
         updated = store.monitors.update(id, fields)
@@ -215,37 +215,37 @@ def _not_changed(monitor: Monitor, reason: str) -> str:
     return f"{sentence} {reason}"
 
 
-_CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
-    "pause": lambda monitor, form: [("pause", "true")],
-    "resume": lambda monitor, form: [("pause", "false")],
-    "interval": lambda monitor, form: write(interval_fields(form.interval.data)),
-    "tag": lambda monitor, form: [("tags", ",".join([*monitor.tags, form.tag.data]))],
-    "untag": lambda monitor, form: [
-        ("tags", ",".join(tag for tag in monitor.tags if tag != form.tag.data.strip()))
-    ],
-    "note": lambda monitor, form: [
-        ("notes", f"{monitor.notes or ''}\n{form.note.data}".strip("\n"))
-    ],
-    "contact": lambda monitor, form: write(
-        {"alerts": (*monitor.alerts, *_unless_named(monitor, form.contact.data))}
-    ),
-    "uncontact": lambda monitor, form: write(
-        {"alerts": tuple(pair for pair in monitor.alerts if not _matches(pair, form.contact.data))}
-    ),
-    "recontact": lambda monitor, form: write({"alerts": (Pair(CONTACT, form.contact.data),)}),
-    "place": lambda monitor, form: write(
-        {"locations": tuple(dict.fromkeys([*monitor.locations, form.place.data]))}
-    ),
-    "unplace": lambda monitor, form: write(
-        {"locations": tuple(place for place in monitor.locations if place != form.place.data)}
-    ),
-    "parent": lambda monitor, form: write(
-        {"depends_on": tuple(dict.fromkeys([*monitor.depends_on, form.parent_id]))}
-    ),
-    "unparent": lambda monitor, form: write(
-        {"depends_on": tuple(id for id in monitor.depends_on if id != form.parent_id)}
-    ),
-    "rule": lambda monitor, form: [("location_rule", form.rule.data)],
+T = TypeVar("T")
+
+
+def _with(values: Sequence[T], value: T) -> tuple[T, ...]:
+    return tuple(dict.fromkeys([*values, value]))
+
+
+def _without(values: Sequence[T], value: T) -> tuple[T, ...]:
+    return tuple(each for each in values if each != value)
+
+
+# The fields that each action sets.
+_CHANGES: Mapping[str, Callable[[Monitor, BulkForm], Mapping[str, Any]]] = {
+    "pause": lambda monitor, form: {"pause": True},
+    "resume": lambda monitor, form: {"pause": False},
+    "interval": lambda monitor, form: interval_fields(form.interval.data),
+    "tag": lambda monitor, form: {"tags": _with(monitor.tags, form.tag.data)},
+    "untag": lambda monitor, form: {"tags": _without(monitor.tags, form.tag.data.strip())},
+    "note": lambda monitor, form: {"notes": f"{monitor.notes or ''}\n{form.note.data}".strip("\n")},
+    "contact": lambda monitor, form: {
+        "alerts": (*monitor.alerts, *_unless_named(monitor, form.contact.data))
+    },
+    "uncontact": lambda monitor, form: {
+        "alerts": tuple(pair for pair in monitor.alerts if not _matches(pair, form.contact.data))
+    },
+    "recontact": lambda monitor, form: {"alerts": (Pair(CONTACT, form.contact.data),)},
+    "place": lambda monitor, form: {"locations": _with(monitor.locations, form.place.data)},
+    "unplace": lambda monitor, form: {"locations": _without(monitor.locations, form.place.data)},
+    "parent": lambda monitor, form: {"depends_on": _with(monitor.depends_on, form.parent_id)},
+    "unparent": lambda monitor, form: {"depends_on": _without(monitor.depends_on, form.parent_id)},
+    "rule": lambda monitor, form: {"location_rule": form.rule.data},
 }
 
 
