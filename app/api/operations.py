@@ -484,6 +484,7 @@ class Handlers:
     refusals: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def records(self, store: Store) -> Records:
+        """The collection of the resource: for monitors, the class in stores/local/monitors.py."""
         collection: Records = getattr(store, self.resource.name)
         return collection
 

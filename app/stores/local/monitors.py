@@ -253,6 +253,9 @@ class LocalMonitors(LocalPart, base.Monitors):
         return {monitor.id: replace(monitor, uptime=uptime) for monitor in monitors}
 
     def update(self, id: int, fields: Fields) -> Monitor:
+        """Row, contacts, parents and places, and by engine/recorder/monitors.py state and schedule,
+        in one transaction.
+        """
         now = self.now()
         with writing() as session:
             row = lock_monitor(session, id)
