@@ -27,7 +27,6 @@ from app.records import (
     IncidentSortBy,
     IncidentStatus,
     Sort,
-    StatusPage,
 )
 from app.rules import comments
 from app.rules.text import digits
@@ -121,16 +120,12 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         titles={place.get("name"): title_of(place) for place in places},
         hour=hour.chart_of(incident, deploys),
         classifications=list(Classification),
-        pages=_status_pages(incident.monitor_id),
+        # For people who may post on them.
+        pages=current_store().status_pages.of_monitor(incident.monitor_id)
+        if current_user.may_edit
+        else (),
         form=form,
     )
-
-
-def _status_pages(monitor_id: int) -> Sequence[StatusPage]:
-    """The status pages that show this monitor, for people who may post on them."""
-    if not current_user.may_edit:
-        return ()
-    return current_store().status_pages.of_monitor(monitor_id)
 
 
 def _deliveries(id: int) -> Sequence[Delivery]:

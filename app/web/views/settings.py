@@ -220,12 +220,8 @@ def _rows() -> Iterator[tuple[str, str, str]]:
     for label, state, address in ROWS:
         endpoint, _hash, part = address.partition("#")
         if endpoint not in OF_WHOLE_SERVERS or servers.extent() == Extent.WHOLE:
-            yield _(label), _state_of(state), url_for(endpoint, _anchor=part or None)
-
-
-def _state_of(state: Callable[[], str] | str) -> str:
-    """A state as a sentence; empty if the store does not answer."""
-    return _(state) if isinstance(state, str) else if_answered(state, "")
+            sentence = _(state) if isinstance(state, str) else if_answered(state, "")
+            yield _(label), sentence, url_for(endpoint, _anchor=part or None)
 
 
 @blueprint.post("/webhook-secret/show")

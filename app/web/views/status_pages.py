@@ -50,13 +50,12 @@ def index() -> Response:
         "status_pages/index.html",
         "status_pages/_list.html",
         page=page,
-        entries=[_entry(entry) for entry in page.items],
+        # Each page, its link, and the number of its posts that have not ended, with scheduled ones.
+        entries=[
+            (each, link_of(each), current_store().posts.list(PostQuery(each.id, open=True)).total)
+            for each in page.items
+        ],
     )
-
-
-def _entry(page: StatusPage) -> tuple[StatusPage, str, int]:
-    """A page, its link, and the number of its posts that have not ended, with scheduled ones."""
-    return page, link_of(page), current_store().posts.list(PostQuery(page.id, open=True)).total
 
 
 @blueprint.get("/<int:id>")
@@ -69,7 +68,7 @@ def show(id: int) -> Response:
     return fragments.page(
         "status_pages/show.html",
         "status_pages/_live.html",
-        shown=page,
+        status_page=page,
         names=names,
         posts=posts,
         authors=authors_of(posts.items),
@@ -106,7 +105,7 @@ def subscribers(id: int) -> str:
     return render_template(
         "status_pages/subscribers.html",
         masked=_masked,
-        shown=page,
+        status_page=page,
         page=current_store().subscribers.list(query),
     )
 
@@ -147,7 +146,7 @@ def clear(id: int) -> Answer:
         deleted = _n("%(num)s subscription deleted.", "%(num)s subscriptions deleted.", count)
         flash(deleted, "success")
         return redirect(url_for(".show", id=id))
-    return render_template("status_pages/clear.html", shown=page)
+    return render_template("status_pages/clear.html", status_page=page)
 
 
 def link_of(page: StatusPage) -> str:
