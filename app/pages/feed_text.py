@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from app.records import Component, PublicPage
-from app.rules.linked import linked
-from app.rules.time import in_zone, zone_of
+from app.rules.time import zone_of
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # Some programs read these as line breaks.
@@ -39,19 +38,9 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def html_of(text: str) -> str:
-    """A post's text as HTML, with its links and line breaks."""
-    return str(linked(clean(text))).replace("\n", "<br>")
-
-
 def newest(*moments: datetime | None) -> datetime:
     """The latest of these; long ago if there is none."""
     return max((moment for moment in moments if moment is not None), default=LONG_AGO)
-
-
-def time_in(moment: datetime, zone: str | None) -> str:
-    """``2026-11-21 08:00 UTC``, in the page's time zone."""
-    return f"{in_zone(moment, zone_of(zone)):%Y-%m-%d %H:%M %Z}"
 
 
 def page_url(page: PublicPage) -> str:
@@ -72,12 +61,6 @@ def affected(components: Sequence[Component], ids: Iterable[int]) -> list[str]:
         if component.id in id_set
     )
     return list(dict.fromkeys(name for name in names if name))
-
-
-def components_of(page: PublicPage, ids: Iterable[int]) -> list[Component]:
-    """The components with these ids that the page shows, in its order."""
-    id_set = set(ids)
-    return [component for component in page.components if component.id in id_set]
 
 
 def post_link(page: PublicPage, id: int, created_at: datetime | None) -> str:

@@ -14,19 +14,11 @@ from html import escape
 from xml.etree import ElementTree
 
 from app.i18n import _
-from app.pages.feed_text import (
-    affected,
-    clean,
-    html_of,
-    newest,
-    one_line,
-    page_url,
-    post_link,
-    time_in,
-)
+from app.pages.feed_text import affected, clean, newest, one_line, page_url, post_link
 from app.records import Post, PostUpdate, PublicPage
+from app.rules.linked import linked
 from app.rules.page_state import post_word
-from app.rules.time import iso
+from app.rules.time import in_zone, iso, zone_of
 
 ATOM = "http://www.w3.org/2005/Atom"
 MAX = 50  # entries
@@ -120,19 +112,19 @@ def _corrected(post: Post, update: PostUpdate, *, first: bool) -> datetime | Non
 
 def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime | None) -> str:
     zone = page.page.zone
-    paragraphs = [html_of(update.body)]
+    paragraphs = [_html_of(update.body)]
     if post.starts_at and post.ends_at:
         planned = _(
             "Planned: %(start)s to %(end)s.",
-            start=time_in(post.starts_at, zone),
-            end=time_in(post.ends_at, zone),
+            start=_time_in(post.starts_at, zone),
+            end=_time_in(post.ends_at, zone),
         )
         paragraphs.append(escape(planned))
     names = ", ".join(one_line(name) for name in affected(page.components, post.affected))
     if names:
         paragraphs.append(escape(_("Affects: %(names)s.", names=names)))
     if corrected:
-        edited = _("Edited %(when)s.", when=time_in(corrected, zone))
+        edited = _("Edited %(when)s.", when=_time_in(corrected, zone))
         paragraphs.append(f"<em>{escape(edited)}</em>")
     return "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
 
@@ -176,3 +168,13 @@ def _add(parent: ElementTree.Element, name: str, text: str = "", **attributes: s
 def _document(root: ElementTree.Element) -> bytes:
     data: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return data
+
+
+def _html_of(text: str) -> str:
+    """A post's text as HTML, with its links and line breaks."""
+    return str(linked(clean(text))).replace("\n", "<br>")
+
+
+def _time_in(moment: datetime, zone: str | None) -> str:
+    """``2026-11-21 08:00 UTC``, in the page's time zone."""
+    return f"{in_zone(moment, zone_of(zone)):%Y-%m-%d %H:%M %Z}"

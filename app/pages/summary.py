@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from app.i18n import N_, _
-from app.pages.feed_text import clean, components_of, newest, page_url, post_link
+from app.pages.feed_text import clean, newest, page_url, post_link
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,
@@ -171,7 +171,7 @@ def _group_id(name: str) -> str:
 def _incident(page: PublicPage, post: Post, by_id: Components) -> Json:
     id = str(post.id)
     created = newest(post.created_at)
-    affected = components_of(page, post.monitors)
+    affected = _components_of(page, post.monitors)
     planned = post.state in MAINTENANCE_STATES
     incident = {
         "id": id,
@@ -255,7 +255,7 @@ def _window(page: PublicPage, window: PublicWindow, by_id: Components) -> Json:
     running = window.start_at <= page.made_at
     status = PostState.IN_PROGRESS if running else PostState.SCHEDULED
     changed = _stamp(newest(window.updated_at))
-    affected = components_of(page, window.components) if window.components else page.components
+    affected = _components_of(page, window.components) if window.components else page.components
     return {
         "id": window.uid,
         "name": clean(window.name),
@@ -281,3 +281,9 @@ def _stamp(moment: datetime) -> str:
     """A time as Statuspage writes it: ``2026-11-21T08:00:00.000Z``."""
     stamp = moment.astimezone(UTC).isoformat(timespec="milliseconds")
     return stamp.removesuffix("+00:00") + "Z"
+
+
+def _components_of(page: PublicPage, ids: Iterable[int]) -> list[Component]:
+    """The components with these ids that the page shows, in its order."""
+    id_set = set(ids)
+    return [component for component in page.components if component.id in id_set]
