@@ -111,7 +111,8 @@ def validate(
     if not contacts:
         remarks += _drop_contacts(values)
     try:
-        fields = bind(MonitorStoreForm, _pairs(values), context)
+        entered = {name: value for name, value in values.items() if value != ()}
+        fields = bind(MonitorStoreForm, brackets.write(entered), context)
     except Invalid as fault:
         return ValidatedCandidate(candidate, None, tuple(_faults(fault, values)), tuple(remarks))
     lacking = () if added_fields else ADDED_FIELDS
@@ -136,12 +137,6 @@ def _values(candidate: Candidate, shared: ImportDefaults) -> dict[str, Any]:
         )
     )
     return values | {"tags": tuple(tags), "alerts": tuple(alerts)}
-
-
-def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    tags = {"tags": ",".join(values["tags"])} if values.get("tags") else {}
-    fields = {name: value for name, value in values.items() if name != "tags" and value != ()}
-    return list(brackets.write(fields | tags))
 
 
 def _drop_added_fields(values: dict[str, Any]) -> list[str]:

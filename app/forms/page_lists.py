@@ -167,7 +167,7 @@ class GroupList(ListField):
                 row = rows.setdefault(name.order, GroupRow(self.name, name.index or ""))
                 entry = "" if name.entry is None else f"[{name.entry}]"
                 raw = f"{name.field}[{name.index}][{name.column}]{entry}"
-                self._take(row, name, formdata.getlist(raw))
+                self._add_values(row, name, formdata.getlist(raw))
         browser = form_of(self).context.browser
         self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
         if len(self.rows) > records.MAX_GROUPS:
@@ -177,7 +177,7 @@ class GroupList(ListField):
         grouped: set[int] = set()
         self.data = tuple(_read_group(row, grouped) for row in self.rows)
 
-    def _take(self, row: GroupRow, name: Name, values: list[str]) -> None:
+    def _add_values(self, row: GroupRow, name: Name, values: list[str]) -> None:
         """Add the values of one name to its row."""
         part = str(name.column) if name.entry is None else f"{MONITORS}.{name.entry}"
         if part in row.sent:  # groups[1][name] and groups[01][name]
@@ -189,10 +189,10 @@ class GroupList(ListField):
         elif name.entry is not None:
             row.monitors.append((name.entry, values[0]))
         else:
-            self._take_bare(row, values)
+            self._add_bare(row, values)
         row.sent.add(part)
 
-    def _take_bare(self, row: GroupRow, values: list[str]) -> None:
+    def _add_bare(self, row: GroupRow, values: list[str]) -> None:
         """Add the values of ``groups[0][monitors]``: a list in JSON, or from a browser a value for
         each checkbox. Another text is a fault.
         """
