@@ -61,7 +61,7 @@ class Editing(Generic[R, F]):
     leads_to = ".index"  # the endpoint after saving: a list, or the page of the record
     deletion = ""  # the sentence on the page before a deletion; empty if there is none
     delete_title, delete_button = N_("Delete %(name)s?"), N_("Delete")
-    deleted = N_("%(name)s deleted.")
+    saved, deleted = N_("%(name)s saved."), N_("%(name)s deleted.")
     by_tag = ""  # the field whose tags choose monitors
     conflict_field = ""  # the field beside which a conflict is shown; empty: above the fields
 
@@ -166,7 +166,7 @@ class Editing(Generic[R, F]):
         return str(getattr(record, "name", ""))
 
     def notice(self, record: R) -> str:
-        return _("%(name)s saved.", name=self.name_of(record))
+        return _(self.saved, name=self.name_of(record))
 
     def next_address(self, record: R) -> str:
         is_list = self.leads_to.endswith("index")

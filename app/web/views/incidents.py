@@ -175,7 +175,7 @@ class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
         "Statistics no longer count it, and its deliveries are deleted too. If checks still fail, a"
         " new incident opens. This cannot be undone."
     )
-    deleted = N_("Incident deleted.")
+    saved, deleted = N_("Incident saved."), N_("Incident deleted.")
     on_bare_servers, is_read, leads_to, conflict_field = True, True, ".show", "ended_at"
 
     def stand_in(self, id: int) -> Incident:
@@ -188,9 +188,6 @@ class IncidentEditing(Editing[Incident, BrowserIncidentForm]):
 
     def save(self) -> Incident:
         return current_store().incidents.update(self.id or 0, self.form.fields(), by=_author())
-
-    def notice(self, record: Incident) -> str:
-        return _("Incident saved.")
 
     def context(self) -> dict[str, Any]:
         return {"unread": not self.is_read}

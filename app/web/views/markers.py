@@ -8,7 +8,7 @@ from werkzeug.wrappers import Response
 
 from app.forms.browser import BrowserForm
 from app.forms.queries import MarkerQueryForm, list_query
-from app.i18n import N_, _
+from app.i18n import N_
 from app.records import Marker
 from app.stores import current_store
 from app.web.frame import links
@@ -23,11 +23,8 @@ class MarkerAdding(Editing[Marker, BrowserForm]):
 
     by_tag = "tags"
     collection, template, subject = "markers", "markers/index.html", "marker"
-    delete_button = N_("Delete this marker")
+    saved, delete_button = N_("%(name)s added."), N_("Delete this marker")
     deletion = N_("It disappears from charts and incidents. This cannot be undone.")
-
-    def notice(self, record: Marker) -> str:
-        return _("%(name)s added.", name=record.name)
 
     def context(self) -> dict[str, Any]:
         if self.form.unanswered:

@@ -8,7 +8,7 @@ from flask import flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import Person, Role, Session
 from app.stores import current_access
 from app.web.forms import PasswordForm, ProfileForm
@@ -20,7 +20,7 @@ blueprint = guarded("profile", __name__, "/profile", Role.VIEWER)
 
 
 class ProfileEditing(Editing[Person, ProfileForm]):
-    template = "profile/show.html"
+    template, saved = "profile/show.html", N_("Profile saved.")
 
     def load(self) -> Person:
         person: Person = current_user.person
@@ -32,9 +32,6 @@ class ProfileEditing(Editing[Person, ProfileForm]):
     def save(self) -> Person:
         id, fields = current_user.person.id, self.form.fields()
         return current_access().people.update(id, fields, rewritten=["time_zone"])
-
-    def notice(self, record: Person) -> str:
-        return _("Profile saved.")
 
     def next_address(self, record: Person) -> str:
         return url_for(".show")
