@@ -63,7 +63,7 @@ def init_app(app: Flask) -> None:
         asset=assets.asset, url_for=links.url, cached=lru_cache(maxsize=256), once=repeated.token,
         tags_in_use=tags.in_use, path=links.path, here=links.here, full_path=links.full_path,
         times=times, channel_value=looks.channel_value, ms=looks.ms, phases=checked.phase_bar,
-        strip=charts.strip, words=looks, words_of=words_of, why_not_shown=why_not_shown,
+        strip=charts.strip, looks=looks, words_of=words_of, why_not_shown=why_not_shown,
         CHECK_FIELDS=CHECK_FIELDS, masked=mask, standing=notices.standing, Role=Role,
         PAGE_SIZES=PAGE_SIZES, MAX_NAME=MAX_NAME, CHANNELS=CHANNELS,
         CONDITION_LABELS=CONDITION_LABELS, KINDS=KINDS, assertion_words=assertions.words,

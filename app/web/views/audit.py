@@ -68,7 +68,7 @@ def index() -> Response:
         "audit/index.html",
         form=form,
         lines_page=lines_page,
-        shown=audit,
+        audit=audit,
         field_name=field_name,
         names=current_access().audit.names(audit.objects_in(lines_page.lines)),
         of=_subject(form, lines_page),

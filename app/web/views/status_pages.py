@@ -74,7 +74,7 @@ def show(id: int) -> Response:
         authors=authors_of(posts.items),
         mails=page_lines.sends_mail(),
         links=StatusPageLinks(page, request.args.get("badge", ""), names),
-        looks=_embedded_at(page),
+        embedded_at=_embedded_at(page),
     )
 
 
