@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, bindparam, exists, func, or_, select
 
 from app.alerts.claims import unreadable_parts
 from app.alerts.lanes import Reason
 from app.alerts.outbox import lane_of
 from app.alerts.targets import OPEN_EVENTS, channels_of, contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
-from app.db.statements import constant, rows_changed
+from app.db.statements import constant, deleting, rows_changed
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable, readable, record_of
 from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask
@@ -259,12 +259,8 @@ def forget_deliveries(before: datetime, *, per_transaction: int = 1_000) -> int:
     while ids := list(db.session.scalars(old)):
         with writing() as session:
             # Checks the status again: somebody may have pressed "Retry now" meanwhile.
-            deleted += rows_changed(
-                session,
-                delete(DeliveryRow)
-                .where(DeliveryRow.id.in_(ids), DeliveryRow.status != DeliveryStatus.PENDING)
-                .execution_options(synchronize_session=False),
-            )
+            is_old = DeliveryRow.id.in_(ids), DeliveryRow.status != DeliveryStatus.PENDING
+            deleted += rows_changed(session, deleting(DeliveryRow).where(*is_old))
     return deleted
 
 

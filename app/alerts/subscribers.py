@@ -18,14 +18,14 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select
+from sqlalchemy import ColumnElement, exists, func, insert, or_, select
 
 from app.access.tokens import CONFIRM_WITHIN, Purpose, subscription_token
 from app.alerts.answers import Answer
 from app.alerts.lanes import ClaimedDelivery
 from app.alerts.outbox import columns
 from app.db import AnySession, liveness, wakeups, writing
-from app.db.statements import locked, updating
+from app.db.statements import deleting, locked, updating
 from app.db.tables import (
     DeliveryRow,
     MonitorRow,
@@ -117,11 +117,8 @@ def apply_answer(
 
 def delete_subscribers(session: AnySession, ids: Collection[int]) -> None:
     """Delete subscribers with all messages to them."""
-    for statement in (
-        delete(DeliveryRow).where(DeliveryRow.subscriber_id.in_(ids)),
-        delete(SubscriberRow).where(SubscriberRow.id.in_(ids)),
-    ):
-        session.execute(statement.execution_options(synchronize_session=False))
+    session.execute(deleting(DeliveryRow).where(DeliveryRow.subscriber_id.in_(ids)))
+    session.execute(deleting(SubscriberRow).where(SubscriberRow.id.in_(ids)))
 
 
 def orphans(session: AnySession, _now: datetime) -> list[int]:
@@ -130,11 +127,7 @@ def orphans(session: AnySession, _now: datetime) -> list[int]:
 
 
 def delete_messages(session: AnySession, ids: Collection[int], _now: datetime) -> None:
-    session.execute(
-        delete(DeliveryRow)
-        .where(DeliveryRow.id.in_(ids))
-        .execution_options(synchronize_session=False)
-    )
+    session.execute(deleting(DeliveryRow).where(DeliveryRow.id.in_(ids)))
 
 
 def delete_unconfirmed(now: datetime) -> int:

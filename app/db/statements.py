@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Delete,
     Integer,
     Select,
     String,
@@ -76,6 +77,11 @@ def locked(table: type[T]) -> Select[T]:
 def updating(table: Any) -> Update:
     """An update that does not change the objects that the session has loaded."""
     return update(table).execution_options(synchronize_session=False)
+
+
+def deleting(table: Any) -> Delete:
+    """A deletion that does not change the objects that the session has loaded."""
+    return delete(table).execution_options(synchronize_session=False)
 
 
 def is_among(column: Any, ids: Collection[int]) -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import bindparam, or_, select, update
 
 from app.db import DbSession, db, packed, writing
 from app.db.latest import lock_states
@@ -26,7 +26,7 @@ from app.db.rollups.rows import (
     sums_of,
     sums_of_results,
 )
-from app.db.statements import inserting, pieces
+from app.db.statements import deleting, inserting, pieces
 from app.db.tables import MonitorStateRow, RollupRow
 from app.db.types import from_ms, to_ms
 from app.stats.tally import DAY_MS, HOUR_MS, Sums
@@ -275,14 +275,12 @@ def _delete_sums(session: DbSession, id: int, start: int, end: int) -> None:
         (DAY_S, floor_to(start, DAY_MS), floor_to(end - 1, DAY_MS) + DAY_MS),
     ):
         session.execute(
-            delete(RollupRow)
-            .where(
+            deleting(RollupRow).where(
                 RollupRow.monitor_id == id,
                 RollupRow.period == period,
                 RollupRow.start >= begin // 1000,
                 RollupRow.start < stop // 1000,
             )
-            .execution_options(synchronize_session=False)
         )
 
 
