@@ -36,6 +36,7 @@ from app.db import (
     tables,
     writing,
 )
+from app.db.statements import pieces
 from app.db.types import from_ms, to_ms
 from app.engine import domains, posts, recorder, report_mails
 from app.engine.canaries import Canaries
@@ -150,16 +151,15 @@ class Housekeeper:
         """
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
         ids = list(db.session.scalars(select(tables.MonitorRow.id)))
-        for first in range(0, len(ids), MONITORS_PER_TRANSACTION):
-            # Small transactions: the recorder must not wait until a year of results is deleted.
-            some = ids[first : first + MONITORS_PER_TRANSACTION]
+        # Small transactions: the recorder must not wait until a year of results is deleted.
+        for part in pieces(ids, MONITORS_PER_TRANSACTION):
             with writing() as session:
                 for table, is_old in (
                     (tables.ResultRow, tables.ResultRow.at < horizon),
                     (tables.PackedHourRow, tables.PackedHourRow.hour < horizon // HOUR_MS),
                     (tables.PingRow, tables.PingRow.at < from_ms(horizon)),
                 ):
-                    session.execute(delete(table).where(table.monitor_id.in_(some), is_old))
+                    session.execute(delete(table).where(table.monitor_id.in_(part), is_old))
         changes.trim(now - CHANGES_RETENTION, now + CHANGES_RETENTION)
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
         while delete_unconfirmed(now):

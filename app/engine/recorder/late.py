@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from app.db import AnySession, assignments, db, dependencies, journal, rollups, writing
 from app.db.latest import lock_states
+from app.db.statements import pieces
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
@@ -51,7 +52,7 @@ def record_late(
     ids = _by_depth(_ids([*results, *in_time]))
     changed_times: dict[int, TimeSpan] = {}
     count = 0
-    for part in (set(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK)):
+    for part in map(set, pieces(ids, CHUNK)):
         late_part, in_time_part = (
             [result for result in some if result.monitor_id in part] for some in (results, in_time)
         )

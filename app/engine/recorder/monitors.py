@@ -15,7 +15,7 @@ from app.alerts.outbox import enqueue_closing
 from app.checks.expiry.domain import domain_of
 from app.db import AnySession, assignments, changes, writing
 from app.db.assignments import IDS_PER_STATEMENT
-from app.db.statements import bulk_insert, locked, updating
+from app.db.statements import bulk_insert, locked, pieces, updating
 from app.db.tables import (
     AssignmentRow,
     IncidentRow,
@@ -178,10 +178,8 @@ def show_unknown(
     called inside ``writing()``. ``checked_meanwhile`` returns the monitors that were checked or
     changed since the silence was noticed; it is called with their states locked.
     """
-    ids = sorted(causes)
-    for start in range(0, len(ids), IDS_PER_STATEMENT):
+    for part in pieces(sorted(causes), IDS_PER_STATEMENT):
         with writing() as session:
-            part = ids[start : start + IDS_PER_STATEMENT]
             of_these = locked(MonitorStateRow).where(MonitorStateRow.monitor_id.in_(part))
             rows = session.scalars(of_these.order_by(MonitorStateRow.monitor_id)).all()
             checked = checked_meanwhile(session, part)

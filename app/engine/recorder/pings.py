@@ -19,7 +19,7 @@ from sqlalchemy.orm import load_only
 from app.checks.outcome import strip_controls
 from app.checks.redact import Redactor
 from app.db import AnySession, db, journal, liveness, wakeups, writing
-from app.db.statements import locked
+from app.db.statements import locked, pieces
 from app.db.tables import HeartbeatStateRow, MonitorRow, MonitorStateRow, PingRow, SignOfLifeRow
 from app.db.types import from_ms, readable, record_of, to_ms
 from app.engine.recorder import unreachable
@@ -375,8 +375,8 @@ def _end_absence(session: AnySession, now: datetime) -> None:
 
 def _add_absence(session: AnySession, since: datetime, returned_at: datetime) -> None:
     ids = session.scalars(select(HeartbeatStateRow.monitor_id)).all()
-    for start in range(0, len(ids), HEARTBEATS_PER_TRANSACTION):
-        for heartbeat in _load(session, ids[start : start + HEARTBEATS_PER_TRANSACTION]).values():
+    for part in pieces(ids, HEARTBEATS_PER_TRANSACTION):
+        for heartbeat in _load(session, part).values():
             heartbeat.state = after_absence(heartbeat.rules, heartbeat.state, since, returned_at)
             heartbeat.store(session)
             if heartbeat.row.due_at is not None:
