@@ -14,7 +14,7 @@ from app.alerts.lanes import Reason
 from app.alerts.outbox import lane_of
 from app.alerts.targets import OPEN_EVENTS, channels_of, contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
-from app.db.statements import constant, deleting, rows_changed
+from app.db.statements import constant, deleting, grouped, rows_changed
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable, readable, record_of
 from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask
@@ -69,15 +69,8 @@ def _location(facts: Any) -> str | None:
 
 def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int | None, list[int]]:
     """The ids of the deliveries that each of these deliveries covers."""
-    covered: dict[int | None, list[int]] = {}
-    rows = (
-        select(DeliveryRow.covered_by, DeliveryRow.id)
-        .where(DeliveryRow.covered_by.in_(ids))
-        .order_by(DeliveryRow.id)
-    )
-    for group, id in session.execute(rows):
-        covered.setdefault(group, []).append(id)
-    return covered
+    query = select(DeliveryRow.covered_by, DeliveryRow.id).where(DeliveryRow.covered_by.in_(ids))
+    return grouped(session.execute(query.order_by(DeliveryRow.id)))
 
 
 def failed_channels(session: AnySession) -> list[Delivery]:

@@ -19,7 +19,7 @@ from sqlalchemy.orm import aliased
 from app.alerts.lanes import Reason
 from app.db import AnySession
 from app.db.cached import cached_for
-from app.db.statements import is_among, select_fresh
+from app.db.statements import grouped, is_among, select_fresh
 from app.db.tables import ContactRow, DeliveryRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable, readable
 from app.records import CONTACT, DeliveryStatus, Event, IncidentSeverity, MinSeverity, MonitorRef
@@ -354,7 +354,7 @@ def notified_lanes(
         row.event.in_(OPEN_EVENTS),
         or_(row.status == DeliveryStatus.DELIVERED, row.reason == Reason.BURST),
     )
-    return _grouped(session.execute(query))
+    return _sets(session.execute(query))
 
 
 def unsent_openings(
@@ -381,11 +381,8 @@ def unsent_openings(
         .outerjoin(group, group.id == DeliveryRow.covered_by)
         .where(DeliveryRow.id.in_(newest), or_(*unsent))
     )
-    return _grouped(session.execute(query))
+    return _sets(session.execute(query))
 
 
-def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, frozenset[Any]]:
-    grouped: dict[Any, set[Any]] = defaultdict(set)
-    for key, value in pairs:
-        grouped[key].add(value)
-    return {key: frozenset(values) for key, values in grouped.items()}
+def _sets(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, frozenset[Any]]:
+    return {key: frozenset(values) for key, values in grouped(pairs).items()}

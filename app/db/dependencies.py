@@ -12,7 +12,7 @@ from sqlalchemy import ScalarSelect, String, bindparam, cast, delete, func, inse
 
 from app.db import AnySession
 from app.db.latest import IDS_PER_STATEMENT
-from app.db.statements import pieces
+from app.db.statements import grouped, pieces
 from app.db.tables import MonitorDependencyRow, MonitorRow, ResultRow, UnreachableRow
 from app.db.types import to_ms
 from app.records import GOOD_VERDICTS, Verdict
@@ -57,10 +57,7 @@ _WATCHED = (
 
 def parents(session: AnySession, ids: Collection[int]) -> dict[int, list[int]]:
     """The direct parents of each of these monitors, in the order in which people chose them."""
-    parent_ids: dict[int, list[int]] = {}
-    for id, parent in _edges(session, _IN_ORDER, ids):
-        parent_ids.setdefault(id, []).append(parent)
-    return parent_ids
+    return grouped(_edges(session, _IN_ORDER, ids))
 
 
 def parents_of(monitor_id: Any) -> ScalarSelect[Any]:

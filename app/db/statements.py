@@ -44,6 +44,7 @@ from app.rules.clocks import believable
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
+K = TypeVar("K")
 T = TypeVar("T")
 Rows = Sequence[Sequence[Any]]
 
@@ -129,6 +130,14 @@ def delete_all_but_newest(
 def pieces(ids: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """Divide the ids into pieces of this size, for a statement or a transaction each."""
     return (ids[start : start + size] for start in range(0, len(ids), size))
+
+
+def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """The second parts of these pairs by the first ones, in the order of the pairs."""
+    groups: dict[K, list[T]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def delete_rows(table: type[Any], *conditions: ColumnElement[bool]) -> None:

@@ -25,7 +25,7 @@ from app.db.assignments import IDS_PER_STATEMENT
 from app.db.latest import last_moment
 from app.db.places import MIN_SILENCE
 from app.db.settings import setting, store_setting
-from app.db.statements import pieces, rows_changed, updating
+from app.db.statements import grouped, pieces, rows_changed, updating
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, PlaceRow, ResultRow
 from app.db.types import to_ms
 from app.engine import recorder
@@ -194,15 +194,12 @@ def _checked_elsewhere(dead_places: Collection[int]) -> Any:
 
 
 def _places_of_each(monitors: Any) -> dict[int, list[int]]:
-    rows = db.session.execute(
+    query = (
         select(AssignmentRow.monitor_id, AssignmentRow.location_id)
         .where(AssignmentRow.monitor_id.in_(monitors))
         .order_by(AssignmentRow.monitor_id, AssignmentRow.location_id)
     )
-    by_monitor: dict[int, list[int]] = {}
-    for monitor_id, place in rows:
-        by_monitor.setdefault(monitor_id, []).append(place)
-    return by_monitor
+    return grouped(db.session.execute(query))
 
 
 def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:

@@ -10,6 +10,7 @@ from sqlalchemy import BindParameter, and_, bindparam, func, literal, or_, selec
 
 from app.db import cached, db, packed, windows
 from app.db.journal import KEY, RAW
+from app.db.statements import grouped
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
@@ -157,9 +158,7 @@ def checks_and_before(
     by_monitor: dict[int, list[PastResult]] = {}
     # Monitors with long intervals are read apart: otherwise one that is checked once a day would
     # make the statement read a day of results of all others.
-    by_length: dict[int, list[Any]] = {}
-    for monitor in monitors:
-        by_length.setdefault(limit_of(monitor) // HOUR_MS, []).append(monitor)
+    by_length = grouped((limit_of(monitor) // HOUR_MS, monitor) for monitor in monitors)
     for alike in by_length.values():
         longest = max(map(limit_of, alike))
         ids = [monitor.monitor_id for monitor in alike]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import Any
 
 from app.db import AnySession
 from app.db.by_place import NewestCheck, newest_checks_of
+from app.db.statements import grouped
 from app.i18n import N_, _, _n
 from app.judge.verdict import Vote, vote_valid_for
 from app.records import Verdict
@@ -26,9 +26,7 @@ def of_monitors(
     session: AnySession, monitors: Iterable[Any], now: datetime
 ) -> dict[int, list[NewestCheck]]:
     """The newest result of each place that still counts, by monitor id."""
-    by_since: dict[datetime, list[int]] = defaultdict(list)
-    for monitor in monitors:
-        by_since[now - vote_valid_for(monitor)].append(monitor.id)
+    by_since = grouped((now - vote_valid_for(monitor), monitor.id) for monitor in monitors)
     by_monitor: dict[int, list[NewestCheck]] = {}
     for since, ids in by_since.items():
         by_monitor |= newest_checks_of(session, ids, since)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, not_, or_, select
 
 from app.db import AnySession, dependencies, rollups
-from app.db.statements import select_fresh, updating
+from app.db.statements import grouped, select_fresh, updating
 from app.db.tables import IncidentRow, PlaceRow, UnreachableRow
 from app.db.types import to_ms
 from app.engine.recorder import unreachable
@@ -131,9 +131,7 @@ def find_outages(
     place_row = session.get_one(PlaceRow, place)
     title = place_row.label or place_row.name
     above = dependencies.above(session, [search.monitor.id for search in searches])
-    by_depth: dict[int, list[Search]] = {}
-    for search in searches:
-        by_depth.setdefault(len(above.get(search.monitor.id, ())), []).append(search)
+    by_depth = grouped((len(above.get(search.monitor.id, ())), search) for search in searches)
     changed_times: dict[int, TimeSpan] = {}
     # Monitors with the same number of parents are not parents of each other.
     for _depth, same_depth in sorted(by_depth.items()):
@@ -193,10 +191,8 @@ def read_stored(session: AnySession, searches: Sequence[Search]) -> list[Search]
         )
         .order_by(IncidentRow.monitor_id, IncidentRow.started_at)
     )
-    incidents: dict[int, list[IncidentRow]] = {}
-    for row in rows:
-        if _end_of(row) >= by_id[row.monitor_id].since:
-            incidents.setdefault(row.monitor_id, []).append(row)
+    recent = (row for row in rows if _end_of(row) >= by_id[row.monitor_id].since)
+    incidents = grouped((row.monitor_id, row) for row in recent)
     for id, search in by_id.items():
         search.incidents = incidents.get(id, ())
     _set_behind(session, by_id)

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from app.db import AnySession, assignments, db, dependencies, journal, rollups, writing
 from app.db.latest import lock_states
-from app.db.statements import pieces
+from app.db.statements import grouped, pieces
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import to_ms
 from app.db.windows import MaintenanceTimes
@@ -202,9 +202,7 @@ def _fill_gaps(session: AnySession, results: Iterable[Result], monitors: Mapping
     """Remove the time that these results watched from the gaps of incidents. Most incidents have
     none.
     """
-    moments: dict[int, list[datetime]] = {}
-    for result in results:
-        moments.setdefault(result.monitor_id or 0, []).append(result.checked_at)
+    moments = grouped((result.monitor_id or 0, result.checked_at) for result in results)
     if not moments:
         return
     row = IncidentRow

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -30,6 +29,7 @@ from app.codec.packing import read_outcome
 from app.codec.values import MalformedData
 from app.db import db, journal, shards, writing
 from app.db.faults import passes
+from app.db.statements import grouped
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, record_of, to_ms
 from app.engine import recorder
@@ -285,10 +285,8 @@ def _monitor_rows(place: int, ids: Collection[int]) -> dict[int, Any]:
 
 def _by_monitor(results: Iterable[AgentResult]) -> dict[int, list[AgentResult]]:
     """The results of each monitor, in the order of time."""
-    by_monitor: dict[int, list[AgentResult]] = defaultdict(list)
-    for result in sorted(results, key=lambda result: (result.monitor_id, result.at)):
-        by_monitor[result.monitor_id].append(result)
-    return by_monitor
+    in_order = sorted(results, key=lambda result: (result.monitor_id, result.at))
+    return grouped((result.monitor_id, result) for result in in_order)
 
 
 def _divided(

@@ -12,6 +12,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db import AnySession, db
+from app.db.statements import grouped
 from app.db.tables import (
     CancelledEventRow,
     MaintenanceWindowRow,
@@ -236,10 +237,5 @@ def _pairs(
     ids: Iterable[int],
     order: InstrumentedAttribute[Any] | None = None,
 ) -> dict[int, list[Any]]:
-    by_owner: dict[int, list[Any]] = {}
-    rows = session.execute(
-        select(key, value).where(key.in_(list(ids))).order_by(value if order is None else order)
-    )
-    for owner, member in rows:
-        by_owner.setdefault(owner, []).append(member)
-    return by_owner
+    query = select(key, value).where(key.in_(list(ids)))
+    return grouped(session.execute(query.order_by(value if order is None else order)))
