@@ -338,7 +338,7 @@ def test_an_alert_is_closed_with_an_incident_that_ends_without_a_recovery(
 
 @pytest.mark.usefixtures("at_the_sink")
 def test_for_an_alert_of_each_incident_a_burst_is_not_grouped(box: Outbox, sink: HttpSink) -> None:
-    monitors = [box.monitor(("pagerduty", f"eu:{'R0' * 16}"), name=f"M{n}") for n in range(25)]
+    monitors = [box.monitor(("pagerduty", f"eu:{'R0' * 16}"), name=f"M{n}") for n in range(20)]
     incidents = [box.open(monitor) for monitor in monitors]
     box.turn(1)
     box.acknowledge(incidents)
@@ -348,7 +348,7 @@ def test_for_an_alert_of_each_incident_a_burst_is_not_grouped(box: Outbox, sink:
     keys = {key_of(box, incident.id) for incident in incidents}
     for step in ("trigger", "acknowledge", "resolve"):
         sent = [r.json["dedup_key"] for r in sink.requests if r.json["event_action"] == step]
-        assert (set(sent), len(sent)) == (keys, 25)
+        assert (set(sent), len(sent)) == (keys, 20)
 
 
 @pytest.mark.both_databases

@@ -5,31 +5,30 @@ The server is gunicorn with ``wsgi:app``, as decision 9 promises it for any guni
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import requests
-from flask import Flask
 
-from app.config import Settings
 from tests.factories import make_key
-from tests.support.command import start
-from tests.support.web_process import any_gunicorn
+from tests.support.command import environ_of, start
+from tests.support.web_process import Installation, any_gunicorn, installation
 
 FORM = "application/x-www-form-urlencoded"
 
 
-@pytest.fixture
-def server(app: Flask, settings: Settings) -> Iterator[str]:
-    """The URL of a gunicorn over this test's database, on a socket of our own."""
+@pytest.fixture(scope="module")
+def installed(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    return installation(tmp_path_factory.mktemp("instance"), sqlite_template)
+
+
+@pytest.fixture(scope="module")
+def server(installed: Installation) -> Iterator[str]:
+    """The URL of a gunicorn over a database of these tests, on a socket of our own."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        environ = os.environ | {
-            "WAKEFUL_DATABASE_URL": settings.database_url,
-            "WAKEFUL_SECRET_KEY": settings.secret_key,
-            "WAKEFUL_INSTANCE": str(settings.instance),
-        }
+        environ = environ_of(**installed.environment)
         process = start(
             any_gunicorn,
             listening,
@@ -76,8 +75,9 @@ class Stranger:
 
 
 @pytest.fixture
-def stranger(app: Flask, server: str) -> Stranger:
-    return Stranger(server, make_key(app))
+def stranger(installed: Installation, server: str) -> Stranger:
+    with installed.app() as app:
+        return Stranger(server, make_key(app))
 
 
 MONITOR = {
