@@ -69,7 +69,7 @@ def lines(app):
         return [
             (
                 line.actor.address,
-                line.thing.id or line.thing.name,
+                line.object.id or line.object.name,
                 line.changes.get("left_out", {}).get("new"),
             )
             for line in reversed(page.lines)
