@@ -197,9 +197,10 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any] | None, set[str]]]:
     None for a pattern that is put together when it is used.
     """
     texts = {path: path.read_text() for path in sorted(ROOT.rglob("*.py"))}
+    whole = "".join(texts.values())
     for path, text in texts.items():
         module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
-        for owner in ast.parse(text).body if "re." in text else ():
+        for owner in ast.parse(text).body if "import re\n" in text else ():
             calls = [node for node in ast.walk(owner) if isinstance(node, ast.Call)]
             names = [ast.unparse(call.func) for call in calls]
             calls = [
@@ -209,7 +210,7 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any] | None, set[str]]]:
             ]
             if calls and isinstance(owner, ast.Assign):
                 name = ast.unparse(owner.targets[0])
-                users = text if name.startswith("_") else "".join(texts.values())
+                users = text if name.startswith("_") else whole
                 methods = re.findall(rf"\b{name}{METHOD}", users) or [
                     "match" if name in MATCHED else "search"
                 ]

@@ -22,7 +22,7 @@ from tests.web.visitor import Visitor
 
 MIB = 1024 * 1024
 HASH = 64 * MIB
-PEOPLE = 8
+PEOPLE = 5
 
 
 @pytest.fixture(scope="module")
