@@ -13,7 +13,6 @@ from app import create_app
 from app.db import db, journal, places, writing
 from app.db.tables import AssignmentRow, IncidentRow, ResultRow, SignOfLifeRow
 from app.db.types import from_ms, to_ms
-from app.engine import now as on_demand
 from app.engine import recorder
 from app.errors import Throttled
 from app.lasting import Lasting
@@ -62,13 +61,15 @@ def process(app, place):
     return Process(app, place[1])
 
 
+def create_other(settings):
+    """As create_app, for an application beside the one of the test."""
+    return create_app(settings)
+
+
 @pytest.fixture
-def other(settings, place):
-    app = create_app(settings)
-    yield Process(app, place[1])
-    on_demand.close(app)
-    with app.app_context():
-        db.engine.dispose()
+def other(settings, place, applications):
+    with applications.opened(create_other, settings) as app:
+        yield Process(app, place[1])
 
 
 def last_result_at(app):
