@@ -125,7 +125,7 @@ def _wakeful_error(fault: WakefulError) -> Answer | Response:
     if isinstance(fault, Conflict):
         details["open_incident_id"] = fault.details.get("open_incident_id")
     if request.method not in SAFE_METHODS and current_user.is_authenticated:
-        details["typed"] = typed()
+        details["fields"] = sent_fields()
     title = ""
     if isinstance(fault, Unavailable):
         title = DATABASE if database_is_away() else ""
@@ -154,7 +154,7 @@ def _can_be_repeated() -> bool:
     )
 
 
-def typed() -> list[tuple[str, str]]:
+def sent_fields() -> list[tuple[str, str]]:
     """The fields of the form in this request, without its secrets."""
     return [
         (name, value)
@@ -177,7 +177,7 @@ def _not_taken(title: str, sentence: str, *, login: bool = False) -> tuple[str, 
     # If another site's page has sent it, there is no button to send it again.
     is_same_site = urlsplit(request.headers.get("Origin", "")).netloc == request.host
     again = is_same_site and _can_be_repeated()
-    return _page(400, sentence, title, typed=typed(), again=again, login=login), 400
+    return _page(400, sentence, title, fields=sent_fields(), again=again, login=login), 400
 
 
 def _http(fault: HTTPException) -> tuple[str, int]:
@@ -202,7 +202,7 @@ def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
         "sentence": _(sentence),
         "status": status,
         "label_of": label_of,
-        "written": [pair for pair in details.get("typed") or () if pair[0] not in CONTROL_FIELDS],
+        "typed": [pair for pair in details.get("fields") or () if pair[0] not in CONTROL_FIELDS],
         "errors": {},
         "outlook": None,
         "open_incident_id": None,
