@@ -353,7 +353,7 @@ class BrowserMonitorForm(_MonitorInputs, MonitorForm):
 
 
 class BrowserCheckForm(_MonitorInputs, CheckForm):
-    """The monitor page's "test before saving": the same inputs, but only the URL is required."""
+    """A check of what is typed in the form of a monitor: only the URL is required."""
 
     interval: Any = None  # one check has no interval
     first = ("url",)
