@@ -231,7 +231,7 @@ class Outcome:
     Every check that is not ``up`` has it. A check that is ``up`` has it if its answer has changed,
     and every ten minutes. ``ssl_issued_at``, ``ssl_expires_at``, ``ssl_fingerprint`` and
     ``ssl_host`` are about the certificate that expires first in a chain of redirects. ``matched``:
-    the text to find with the text around it, for a test before saving. ``conclusive``: the failure
+    the text to find with the text around it, for a check before saving. ``conclusive``: the failure
     needs no confirmation, such as a heartbeat's. ``since``: when the failure began, if that was
     before the check.
     """

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.checks.kinds import FIELDS, HTTP, kind_of
 from app.forms.browser import BrowserMonitorForm
-from app.forms.fields import Options, Switch
+from app.forms.fields import DateTime, Options, Switch
 from app.forms.lists import ContactNames, IdList, PairList
 from app.i18n import N_, _, _n
 from app.records import SLOW_ALERTS_DAYS, AlertCondition
@@ -23,14 +23,14 @@ from app.web.shown import times
 
 @dataclass(frozen=True, slots=True)
 class SummaryPart:
-    """The text for one field. ``{}`` in ``text`` is its value. ``counted``: the text for a number,
-    or for the number of rows in a list. ``none``: the text for an empty field, or for a box that is
-    not checked.
+    """The text for one field. ``{}`` in ``text`` is its value. ``count_text``: the text for a
+    number, or for the number of rows in a list. ``none``: the text for an empty field, or for a box
+    that is not checked.
     """
 
     field: str
     text: str = "{}"
-    counted: Callable[[int], str] | None = None
+    count_text: Callable[[int], str] | None = None
     none: str = ""
 
 
@@ -44,7 +44,7 @@ SECTIONS: Mapping[str, Sequence[SummaryPart]] = {
         SummaryPart(
             "confirmations", "", lambda num: _n("{} recheck", "{} rechecks", num), N_("no rechecks")
         ),
-        SummaryPart("assertions", counted=lambda num: _n("{} assertion", "{} assertions", num)),
+        SummaryPart("assertions", count_text=lambda num: _n("{} assertion", "{} assertions", num)),
     ),
     "due": (
         SummaryPart("period", N_("every {} s")),
@@ -56,7 +56,7 @@ SECTIONS: Mapping[str, Sequence[SummaryPart]] = {
     ),
     "whom": (
         SummaryPart("contacts"),
-        SummaryPart("alerts", counted=lambda num: _n("{} channel", "{} channels", num)),
+        SummaryPart("alerts", count_text=lambda num: _n("{} channel", "{} channels", num)),
         SummaryPart("remind_after", N_("reminder every {} minutes")),
         SummaryPart("quiet_start", N_("quiet from {}")),
         SummaryPart("quiet_end", N_("until {}")),
@@ -66,7 +66,7 @@ SECTIONS: Mapping[str, Sequence[SummaryPart]] = {
         SummaryPart("accepted_statuses", N_("expects {}")),
         SummaryPart("follow_redirects", "", none=N_("no redirects")),
         SummaryPart("cache_buster", N_("bypasses caches")),
-        SummaryPart("request_headers", counted=lambda num: _n("{} header", "{} headers", num)),
+        SummaryPart("request_headers", count_text=lambda num: _n("{} header", "{} headers", num)),
         SummaryPart("request_auth_username", N_("as {}")),
         SummaryPart("request_body", N_("with a body")),
     ),
@@ -77,7 +77,7 @@ SECTIONS: Mapping[str, Sequence[SummaryPart]] = {
         SummaryPart("starttls"),
     ),
     "through": (
-        SummaryPart("depends_on", counted=lambda num: _n("{} monitor", "{} monitors", num)),
+        SummaryPart("depends_on", count_text=lambda num: _n("{} monitor", "{} monitors", num)),
     ),
     "maintenance": (
         SummaryPart("maintenance_start_at", N_("From {}")),
@@ -96,8 +96,8 @@ def as_data(section: str) -> list[dict[str, str]]:
     return [
         {
             "field": part.field,
-            "text": part.counted(1) if part.counted else _(part.text),
-            "many": part.counted(2) if part.counted else "",
+            "text": part.count_text(1) if part.count_text else _(part.text),
+            "many": part.count_text(2) if part.count_text else "",
             "none": _(part.none),
         }
         for part in SECTIONS[section]
@@ -121,7 +121,7 @@ def _words(form: BrowserMonitorForm, part: SummaryPart) -> str:
     value = _value(field)
     if value in ("", "0"):
         return _(part.none)
-    text = part.counted(int(value)) if part.counted and value.isdecimal() else _(part.text)
+    text = part.count_text(int(value)) if part.count_text and value.isdecimal() else _(part.text)
     return text.replace("{}", value)
 
 
@@ -137,9 +137,8 @@ def _value(field: Any) -> str:
         return ", ".join(field.data)
     if isinstance(field, Options):
         return next((choice.label for choice in field.iter_choices() if choice.selected), "")
-    return (
-        str(field._value()).replace("T", " ") if field.type == "DateTime" else str(field._value())
-    )
+    text = str(field._value())
+    return text.replace("T", " ") if isinstance(field, DateTime) else text
 
 
 # --- How often a monitor would have alerted because it is slow
