@@ -183,6 +183,7 @@ def test_a_checker_keeps_little_of_an_sqlite_file_in_memory(core, settings):
 def test_a_change_during_an_outage_of_many_waits_for_one_batch_alone(core, settings, monkeypatch):
     """All that waits may take minutes to write. The shards' leases would end meanwhile."""
     monkeypatch.setattr(outcomes, "TRANSACTION_SECONDS", 1e9)  # batches of one size
+    monkeypatch.setattr(outcomes, "MAX_BATCH", 10)
     ids = [make_monitor(core).id for _ in range(3 * outcomes.MAX_BATCH)]
     checker = Checker(core, settings, paced=False)
     checker.checks.carrier = Carrier(Verdict.DOWN)
