@@ -102,7 +102,7 @@ class Reason(StrEnum):
     OUTAGE_NOT_DELIVERED = N_("outage not delivered")
     QUIET_HOURS = QUIET_HOURS
     RESTORED = RESTORED
-    SETTLED = N_("settled")  # a reminder whose incident was acknowledged or ended meanwhile
+    SETTLED = N_("settled")  # its incident was acknowledged or has ended meanwhile
     BY_HAND = N_("retried by hand")  # pending again: neither deferred nor grouped
     GIVEN_UP = N_("given up by hand")
     EXPIRED = N_("Not sent: it could not be sent within 24 hours.")  # without an attempt

@@ -2,8 +2,9 @@
 
 Code that changes a monitor calls ``note`` in the same transaction. The rows are written just before
 it commits, under a lock on PostgreSQL, so that numbers become visible in order: otherwise a reader
-of number 6 would miss a 5 that is committed later. The transaction takes no lock after this one, so
-that it cannot cause a deadlock. SQLite has only one writer at a time.
+of number 6 would miss a 5 that is committed later. After this lock, the transaction locks only
+rows of monitors whose states it has locked before, so it cannot cause a deadlock. SQLite has only
+one writer at a time.
 """
 
 from __future__ import annotations

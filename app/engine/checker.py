@@ -157,7 +157,7 @@ class Checker:
         self._is_woken: Callable[[], bool] = lambda: False
         self._unread = UnreadShards()
         self._own_carrier = Carrier.LOCAL if remote is None else Carrier.QUEUE
-        self._paused_until = self._shards_at = self._feed_at = float("-inf")
+        self._no_start_until = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
         self._reported_at = time.monotonic()
         self._log = Lasting(log)
@@ -256,7 +256,7 @@ class Checker:
     def _notice_step(self) -> None:
         if step := self.checks.notice_step():
             log.warning("The clock was set by %+.0f s.", step)
-            self._paused_until = self._shards_at = float("-inf")
+            self._no_start_until = self._shards_at = float("-inf")
 
     def _refresh_settings(self, now: float) -> None:
         if now >= self._policy_at:
@@ -361,19 +361,21 @@ class Checker:
             job = Job(monitor_id, assignment.spec, assignment.interval, shard, token, standing)
             self._plan.put(job, now)
             self._outcomes.remember(job.claim(), standing, assignment)
-        self._paused_until = float("-inf")
+        self._no_start_until = float("-inf")
 
     @property
     def _start_at(self) -> float:
         """When the next checks are to be started (monotonic)."""
         seconds = self.checks.until_due()
         return (
-            float("inf") if seconds is None else max(self._paused_until, time.monotonic() + seconds)
+            float("inf")
+            if seconds is None
+            else max(self._no_start_until, time.monotonic() + seconds)
         )
 
     def _start_due(self, now: float) -> None:
         """Start the due checks, unless starts pause."""
-        if now < self._paused_until:
+        if now < self._no_start_until:
             return
         may_start = self._shards.may_start(now) and not self._outcomes.full
         if may_start:
@@ -385,7 +387,7 @@ class Checker:
             self._bucket.spend(len(started))
         until_due = self.checks.until_due()
         if until_due is not None and until_due <= 0 and (self._paced or not may_start):
-            self._paused_until = now + MIN_PAUSE_SECONDS
+            self._no_start_until = now + MIN_PAUSE_SECONDS
 
     # --- results
 
@@ -406,7 +408,7 @@ class Checker:
             log.warning("Wakeful's own network does not work: every canary fails.")
         else:
             log.warning("Wakeful's own network works again.")
-            self._paused_until = float("-inf")
+            self._no_start_until = float("-inf")
 
     # --- the end
 

@@ -136,7 +136,7 @@ class Plan:
             self._network = works
             self.rearrange(now)
 
-    def set_repeat_pause(self, pause: timedelta, now: datetime) -> None:
+    def set_confirm_delay(self, pause: timedelta, now: datetime) -> None:
         """Change the pause before the check of an unconfirmed result is repeated."""
         if pause != self._pause:
             self._pause = pause

@@ -114,7 +114,7 @@ class SchemaField(Field):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # A sentence on why a browser cannot show the stored value; empty if it can. An not_shown
+        # A sentence on why a browser cannot show the stored value; empty if it can. Such a
         # field counts as sent only if a value was entered.
         self.not_shown = self._form.why_not_shown(self.short_name)  # type: ignore[attr-defined]
 

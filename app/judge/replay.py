@@ -16,9 +16,9 @@ after newer ones is one of these:
   end no incident and alert nobody. Then ``app/engine/recorder/found_late.py`` judges the stored
   results around them in their order, by ``Replay``: outages outside the stored incidents are stored
   as incidents that have ended.
-- Dropped: the monitor's fields had been changed before the agent made the check, or the agent
-  cannot have made it at its time, or it is stored already (``app/stores/local/agent_results.py``,
-  which sorts the results of agents).
+- Dropped: what is checked had been changed before the agent, which did not know of it, made the
+  check, or the agent cannot have made it at its time (``app/stores/local/agent_results.py``, which
+  sorts the results of agents), or it is stored already.
 
 A checker's result that comes after a newer one of its place is stored, and changes nothing, unless
 it shows that the clock was set back (``verdict.MAX_OUTDATED``).

@@ -105,8 +105,8 @@ MONITORS = Resource(
         "show": "With its present status, and its uptime over four ranges.",
         "update": "Changes what is sent. `request_headers` and `alerts` replace the whole list. A"
         " masked value keeps the stored one. With another origin in `url`, or with `verify_tls`"
-        " turned off, stored secrets that are not sent again are dropped. `pause` ends an open"
-        " incident; without it checks go on at once.",
+        " turned off, stored secrets that are not sent again are dropped. `pause=true` ends an"
+        " open incident; with `pause=false` checks go on at once.",
         "delete": "Its incidents, results and pending deliveries go with it, and it leaves every"
         " status page. Nobody is notified, but a service that has an alert for each incident is"
         " sent its end.",

@@ -124,7 +124,7 @@ PAGE: Mapping[str, Look] = {
 POST: Mapping[str, Look] = {
     PostState.INVESTIGATING: Look(N_("Investigating"), "down", "down"),
     PostState.IDENTIFIED: Look(N_("Identified"), "degraded", "degraded"),
-    PostState.MONITORING: Look(N_("Monitoring"), "seen", "maintenance"),
+    PostState.MONITORING: Look(N_("Monitoring"), "filled-eye", "maintenance"),
     PostState.RESOLVED: Look(N_("Resolved"), "up", "up"),
     PostState.SCHEDULED: Look(N_("Scheduled"), "pending", "paused"),
     PostState.IN_PROGRESS: Look(N_("In progress"), "maintenance", "maintenance"),

@@ -246,5 +246,5 @@ def test_a_new_pause_forgets_no_running_check(plan):
     """An agent learns the pause from its server while its first checks run."""
     plan.put(job(7, Standing(1)), START)
     assert taken(plan, START) == [7]
-    plan.set_repeat_pause(3 * SECOND, at(1))
+    plan.set_confirm_delay(3 * SECOND, at(1))
     assert taken(plan, at(2)) == []

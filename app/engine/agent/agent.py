@@ -172,7 +172,7 @@ class Agent:
             news = self._link.news.get()
             if isinstance(news, Greeted):
                 log.info("Checking for the place %s.", news.location)
-                self._plan.set_repeat_pause(news.confirm, self._clock.now())
+                self._plan.set_confirm_delay(news.confirm, self._clock.now())
             elif isinstance(news, AssignedNews):
                 self._assign(news)
             else:

@@ -1,9 +1,8 @@
-"""The only writer of results, states and incidents, and of the alerts that they cause.
+"""Stores results and states, opens and ends incidents, and writes the alerts that they cause. No
+other module does.
 
-``record`` (checks on request), ``record_claimed`` (checks of the schedule), ``record_late`` (checks
-of an agent that was offline), ``ask`` and ``show_unknown`` open their transactions themselves, and
-``remind`` opens one for each reminder. All other functions are called inside
-``app.db.writing()``, so that a store can change a monitor's fields in the same transaction:
+A function with ``session`` as its first argument is called inside ``app.db.writing()``, so that a
+store can change a monitor's fields in the same transaction. The others open their own.
 
     with writing() as session:
         row = session.get(MonitorRow, id)

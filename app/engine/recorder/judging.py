@@ -25,7 +25,7 @@ from app.engine.recorder import (
     unreachable,
 )
 from app.engine.recorder.batch import STATE_COLUMNS, MonitorInBatch, ResultBatch
-from app.engine.recorder.rows import cover_limit_s, in_whole_seconds, last_end, repeat_pause
+from app.engine.recorder.rows import confirm_delay, cover_limit_s, in_whole_seconds, last_end
 from app.engine.schedule import is_repeat
 from app.judge.replay import in_order, is_out_of_order, margin, parents_by_outages
 from app.judge.verdict import (
@@ -184,7 +184,9 @@ def _set_unconfirmed(
     elif (
         decision.awaits_repeat
         and unconfirmed_at is not None
-        and all(is_repeat(unconfirmed_at, vote.at, repeat_pause()) for vote in decision.valid_votes)
+        and all(
+            is_repeat(unconfirmed_at, vote.at, confirm_delay()) for vote in decision.valid_votes
+        )
     ):
         columns["unconfirmed_at"] = batch.now
     # The checker of this place has this result itself, unless it is of a check on request.

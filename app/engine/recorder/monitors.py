@@ -157,7 +157,9 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
 
 
 def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Resume a monitor; its first check is due at once. Until then it is unknown."""
+    """Resume a monitor; its first check is due at once. Until then it is pending, or still
+    unknown.
+    """
     row = lock_state(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if not monitor.paused:

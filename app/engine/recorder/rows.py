@@ -100,7 +100,7 @@ def last_pause(monitor: Any) -> tuple[datetime, datetime] | None:
     )
 
 
-def repeat_pause() -> timedelta:
+def confirm_delay() -> timedelta:
     """The time before a check is repeated: CONFIRM_SECONDS."""
     settings: Settings = current_app.extensions["wakeful.settings"]
     return timedelta(seconds=settings.confirm_seconds)

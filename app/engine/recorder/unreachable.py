@@ -29,7 +29,7 @@ from app.db.tables import (
 )
 from app.db.types import from_ms, to_ms
 from app.engine.recorder.batch import Family, MonitorInBatch, ResultBatch
-from app.engine.recorder.rows import repeat_pause
+from app.engine.recorder.rows import confirm_delay
 from app.engine.schedule import REQUEST_LASTS
 from app.i18n import N_, _
 from app.judge.replay import FAR_FUTURE, TimeSpan
@@ -99,7 +99,7 @@ def _was_interrupted(monitor: MonitorInBatch, now: datetime) -> bool:
     """Whether nothing was checked for so long, as after a stop of the service, that the request to
     the monitor's parents is too old to be carried out.
     """
-    longest = REQUEST_LASTS + repeat_pause() + timedelta(seconds=monitor.row.timeout)
+    longest = REQUEST_LASTS + confirm_delay() + timedelta(seconds=monitor.row.timeout)
     checked_at = monitor.state.checked_at
     return checked_at is not None and now - checked_at > longest
 
@@ -167,7 +167,7 @@ def update_family(
             asked = [parent.row.id for parent in _watched(batch, monitor)]
             columns["parents_asked_at"] = ask_places(batch.session, asked, batch.now)
         if not monitor.assigned.is_assigned:
-            again = batch.now + repeat_pause()
+            again = batch.now + confirm_delay()
             _judge_heartbeats_again(batch.session, [monitor.row.id], again)
     if state.behind != previous.behind:
         _note_span(batch, monitor, previous, at)

@@ -1,4 +1,6 @@
-"""Incidents in the local database. The rules of decision 4 that need stored data are here."""
+"""Incidents in the local database. The rules of decision 4 that need stored data are here and in
+``app/engine/recorder/incidents_by_hand.py``.
+"""
 
 from __future__ import annotations
 

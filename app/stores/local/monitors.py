@@ -64,7 +64,7 @@ MAINTENANCE_FIELDS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MAX_OF_ONE_URL = 20
 MAX_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
-# The defaults of a new monitor. A column without a default here may be null.
+# The defaults of a new monitor. Other columns are required, or null.
 DEFAULTS: Mapping[str, Any] = {
     field.name: field.default
     for field in dataclass_fields(Monitor)

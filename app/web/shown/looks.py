@@ -33,7 +33,7 @@ MONITOR_ORDER = records.WORST_FIRST
 
 INCIDENT = {
     records.IncidentStatus.UNRESOLVED: Look(N_("Unresolved"), "down", "down"),
-    records.IncidentStatus.ACKNOWLEDGED: Look(N_("Acknowledged"), "seen", "degraded"),
+    records.IncidentStatus.ACKNOWLEDGED: Look(N_("Acknowledged"), "filled-eye", "degraded"),
     records.IncidentStatus.RESOLVED: Look(N_("Resolved"), "up", "up"),
 }
 

@@ -145,7 +145,7 @@ def _people(incident: Incident) -> Iterator[TimelineStep]:
     if incident.acknowledged_at is not None:
         by = incident.acknowledged_by
         title = _("Acknowledged by %(name)s", name=by) if by else _("Acknowledged")
-        yield TimelineStep(incident.acknowledged_at, PERSON, title, "seen", "degraded")
+        yield TimelineStep(incident.acknowledged_at, PERSON, title, "filled-eye", "degraded")
     if incident.ended_at is not None:
         look = looks.look_of_end(incident)
         yield TimelineStep(incident.ended_at, ENDED, _(look.word), look.shape, look.tone)

@@ -270,7 +270,7 @@ PAUSE = N_("Pause %(name)s"), "monitors.pause", "pause"
 RESUME = N_("Resume %(name)s"), "monitors.resume", "play"
 CHECK = N_("Check %(name)s now"), "monitors.check", "refresh"
 SILENCE = N_("Plan maintenance of %(name)s"), "windows.new", "windows"
-ACKNOWLEDGE = N_("Acknowledge %(name)s"), "incidents.acknowledge", "seen"  # of its incident
+ACKNOWLEDGE = N_("Acknowledge %(name)s"), "incidents.acknowledge", "filled-eye"  # of its incident
 MonitorAction = tuple[str, str, str]
 # The verbs with which people begin each action.
 VERBS = {
