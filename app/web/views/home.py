@@ -90,17 +90,36 @@ class OpenCard:
 
 @blueprint.get("/")
 def show() -> Response:
-    context = _context()
-    recent_changes = changes(context["open_now"])
+    store = current_store()
+    counts = not servers.is_bare()  # first, because it raises the error of a silent server
+    open_page = store.incidents.open(OPEN_SHOWN)
+    open_now, total = open_page.items, open_page.total
+    slow = sum(map(looks.is_degraded, open_now))
+    counters = dict(store.monitors.overview()) if counts else {}
+    look, sentence = headline(counters if counts else None, total, slow)
+    if look == "up" and cannot_write():  # new outages are not recorded
+        look, sentence = str(MonitorStatus.UNKNOWN), _("Nothing new is known")
+    # There are monitors, none of them is down, and no incident is open.
+    is_calm = any(counters.values()) and not total and not counters.get(MonitorStatus.DOWN)
+    recent_changes = changes(open_now)
     return fragments.page(
         "home/show.html",
         "home/_live.html",
+        open_now=open_now,
+        cards=_cards(open_now),
+        open_total=total,
+        open_slow=slow,
+        counters=counters if counts else None,
+        needing_attention=_needing_attention(counters),
+        unreached=deliveries.unreached(open_now),
+        unalerted=deliveries.unalerted(open_now),
+        look=look,
+        headline=sentence,
         changes=recent_changes,
         last=next((change.incident for change in recent_changes if change.status == "up"), None),
-        calm=_calm() if _is_calm(context) else None,
+        calm=_calm() if is_calm else None,
         # called in the template; the fragment does not have it
         first_steps=first_steps.first_steps,
-        **context,
     )
 
 
@@ -108,40 +127,6 @@ def show() -> Response:
 def put_away() -> Answer:
     current_access().people.update(current_user.person.id, {"first_steps_away": True})
     return redirect(url_for(".show"))
-
-
-def _is_calm(context: Mapping[str, Any]) -> bool:
-    """Whether there are monitors, none of them is down, and no incident is open."""
-    counters = context["counters"] or {}
-    return (
-        sum(counters.values()) > 0
-        and not context["open_total"]
-        and not counters.get(MonitorStatus.DOWN)
-    )
-
-
-def _context() -> dict[str, Any]:
-    store = current_store()
-    counts = not servers.is_bare()  # first, because it raises the error of a silent server
-    open_page = store.incidents.open(OPEN_SHOWN)
-    open_now = open_page.items
-    slow = sum(map(looks.is_degraded, open_now))
-    counters = dict(store.monitors.overview()) if counts else None
-    look, sentence = headline(counters, open_page.total, slow)
-    if look == "up" and cannot_write():  # new outages are not recorded
-        look, sentence = str(MonitorStatus.UNKNOWN), _("Nothing new is known")
-    return {
-        "open_now": open_now,
-        "cards": _cards(open_now),
-        "open_total": open_page.total,
-        "open_slow": slow,
-        "counters": counters,
-        "needing_attention": _needing_attention(counters or {}),
-        "unreached": deliveries.unreached(open_now),
-        "unalerted": deliveries.unalerted(open_now),
-        "look": look,
-        "headline": sentence,
-    }
 
 
 def _cards(open_now: Sequence[Incident]) -> Sequence[OpenCard]:
@@ -271,7 +256,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """The parts of home if ``_is_calm``. ``more``: how many monitors have no strip."""
+    """The parts of home while nothing is wrong. ``more``: how many monitors have no strip."""
 
     rows: Sequence[monitor_rows.MonitorListRow]
     more: int
