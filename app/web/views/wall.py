@@ -97,7 +97,8 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
     if theme not in THEMES:
         raise Invalid({"theme": [text.one_of(THEMES)]})
     monitors, counters, total = _monitors(tag)
-    incidents, open_ = _open_incidents()
+    open_page = current_store().incidents.open(PAGE)
+    incidents, open_ = {each.monitor_id: each for each in open_page.items}, open_page.total
     monitors_shown = [*monitors, *_with_incident_alone(monitors, incidents, tag)]
     if tag:
         ids = {monitor.id for monitor in monitors_shown}
@@ -189,12 +190,6 @@ def _query(number: int, tag: str | None) -> MonitorQuery:
         sort_by=MonitorSortBy.NATURAL, sort=Sort.ASC, per_page=PAGE, page=number,
         tag=tag, uptime=(), status_only=True,
     )  # fmt: skip
-
-
-def _open_incidents() -> tuple[dict[int, Incident], int]:
-    """The open incidents by their monitor, and how many there are in all."""
-    page = current_store().incidents.open(PAGE)
-    return {incident.monitor_id: incident for incident in page.items}, page.total
 
 
 def _with_incident_alone(
