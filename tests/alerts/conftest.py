@@ -94,7 +94,8 @@ class Outbox:
         with self.app.app_context(), writing() as session:
             for incident in incidents:
                 fields = {"acknowledged_at": now}
-                recorder.change_incident(session, incident.id, fields, now, by="Ben")
+                row = recorder.lock_incident(session, incident.id)
+                recorder.change_incident(session, row, fields, now, by="Ben")
 
     def close(self, monitor: MonitorRow, incident: IncidentRow) -> None:
         with self.app.app_context(), writing() as session:

@@ -307,10 +307,14 @@ def test_an_incident_is_one_alert_that_is_acknowledged_and_resolved_with_it(
     assert keys == {f"wakeful-{row.message_id}" for row in box.rows()[-2:]}
 
 
+def delete_incident(session: Any, id: int, now: datetime) -> None:
+    recorder.delete_incident(session, recorder.lock_incident(session, id), now)
+
+
 ENDS: dict[str, tuple[Callable[[Any, int, datetime], object], str]] = {
     "pause": (recorder.pause, "monitor"),
     "monitor deleted": (recorder.delete_monitor, "monitor"),
-    "incident deleted": (recorder.delete_incident, "incident"),
+    "incident deleted": (delete_incident, "incident"),
 }
 
 

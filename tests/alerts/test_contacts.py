@@ -51,9 +51,9 @@ def test_a_contact_is_notified_of_an_acknowledgement_unless_it_wants_none(
     with box.app.app_context(), writing() as session:
         session.add(MonitorContactRow(monitor_id=monitor.id, contact_id=late, position=2))
     with box.app.app_context(), writing() as session:
-        recorder.change_incident(
-            session, incident.id, {"acknowledged_at": box.clock.now}, box.clock.now, by="Ada"
-        )
+        row = recorder.lock_incident(session, incident.id)
+        fields = {"acknowledged_at": box.clock.now}
+        recorder.change_incident(session, row, fields, box.clock.now, by="Ada")
     box.turn(1)
     assert types(sink, "/shop") == ["incident.opened", "incident.acknowledged"]
     assert sink.to("/shop")[1].json["data"]["incident"]["acknowledged_by"] == "Ada"

@@ -351,7 +351,7 @@ def test_what_was_judged_in_time_is_not_found_again(lab):
             lab.live(verdict, seconds)
     (incident,) = lab.incidents(lab.id)
     with writing() as session:
-        recorder.delete_incident(session, incident.id, at(0))
+        recorder.delete_incident(session, recorder.lock_incident(session, incident.id), at(0))
     lab.late([("down", 4 * SLOT + 30)])
     assert lab.outages == []
     lab.late([("down", 2 * SLOT + 30)])
@@ -365,7 +365,7 @@ def test_what_another_place_saw_in_time_at_the_same_moments_is_not_found_again(l
             lab.live(verdict, seconds, name="sydney")
     (incident,) = lab.incidents(lab.id)
     with writing() as session:
-        recorder.delete_incident(session, incident.id, at(0))
+        recorder.delete_incident(session, recorder.lock_incident(session, incident.id), at(0))
     lab.late(script("down", 4, 7))
     assert lab.outages == []
 
@@ -392,7 +392,8 @@ def test_time_of_an_incident_is_the_incidents(lab):
     (incident,) = lab.incidents(lab.id)
     with writing() as session:
         fields = {"ended_at": WHOLE + timedelta(seconds=8 * SLOT)}
-        recorder.change_incident(session, incident.id, fields, at(8 * SLOT))
+        row = recorder.lock_incident(session, incident.id)
+        recorder.change_incident(session, row, fields, at(8 * SLOT))
     lab.late(script("down", 8, 10))
     assert lab.outages == [], "two failing checks after it are not confirmed"
     lab.late(script("down", 10, 11))
@@ -464,7 +465,7 @@ def test_deleting_a_monitor_takes_its_late_outages(lab):
 
 def recorder_deletes(lab, id):
     with writing() as session:
-        recorder.delete_incident(session, id, at(0))
+        recorder.delete_incident(session, recorder.lock_incident(session, id), at(0))
 
 
 def in_time(lab, *names, verdict="up"):

@@ -468,7 +468,8 @@ def report(id, seconds=0, **fields):
 
 def change(id, seconds=0, **fields):
     with writing() as session:
-        recorder.change_incident(session, id, fields, at(seconds), by="Ada")
+        row = recorder.lock_incident(session, id)
+        recorder.change_incident(session, row, fields, at(seconds), by="Ada")
 
 
 def test_an_incident_stored_by_hand_is_not_ended_by_good_checks(engine):
@@ -564,7 +565,8 @@ def test_deleting_an_open_incident_lets_a_new_one_open(engine):
     id = engine.monitor(confirmations=0)
     engine.check(id, "down", 0)
     with writing() as session:
-        recorder.delete_incident(session, engine.incidents(id)[0].id, at(500))
+        row = recorder.lock_incident(session, engine.incidents(id)[0].id)
+        recorder.delete_incident(session, row, at(500))
     assert (count(IncidentRow), count(DeliveryRow)) == (0, 0)
     engine.check(id, "down", 60)
     assert engine.incidents(id)[0].started_at == WHOLE + timedelta(seconds=60)

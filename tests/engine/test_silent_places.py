@@ -404,7 +404,8 @@ def test_the_gap_of_a_silence_lasts_until_now_and_until_the_end_of_its_incident(
         if how == "pause":
             recorder.pause(session, id, house.now)
         else:
-            recorder.change_incident(session, shown.id, {"ended_at": house.now}, house.now)
+            row = recorder.lock_incident(session, shown.id)
+            recorder.change_incident(session, row, {"ended_at": house.now}, house.now)
     ended, house.now = house.now, house.now + MINUTE
     over = incidents.get(shown.id)
     assert (over.ending, over.ended_at, over.unwatched) == (how, ended, ((last, ended),))

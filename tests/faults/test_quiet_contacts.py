@@ -35,9 +35,9 @@ def end_the_night(box: Outbox) -> None:
 
 def acknowledge(box: Outbox, incident: IncidentRow) -> None:
     with box.app.app_context(), writing() as session:
-        recorder.change_incident(
-            session, incident.id, {"acknowledged_at": box.clock.now}, box.clock.now, by="Ada"
-        )
+        row = recorder.lock_incident(session, incident.id)
+        fields = {"acknowledged_at": box.clock.now}
+        recorder.change_incident(session, row, fields, box.clock.now, by="Ada")
 
 
 @pytest.mark.parametrize(

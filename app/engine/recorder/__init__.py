@@ -18,7 +18,12 @@ results of a checker that change nothing. Each change of a monitor is noted in t
 
 from app.engine.recorder.alerting import remind
 from app.engine.recorder.assigned import ask
-from app.engine.recorder.incidents_by_hand import change_incident, create_incident, delete_incident
+from app.engine.recorder.incidents_by_hand import (
+    change_incident,
+    create_incident,
+    delete_incident,
+    lock_incident,
+)
 from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
     FIELDS_OF_RULES,
@@ -44,6 +49,7 @@ from app.engine.recorder.steady import Steady
 __all__ = [
     "FIELDS_OF_RULES", "Steady", "add_heartbeat", "add_monitors", "apply_changes", "ask",
     "change_incident", "create_incident", "delete_incident", "delete_monitor", "is_web_absent",
-    "judge_votes_again", "next_deadline", "pause", "record", "record_claimed", "record_deadlines",
-    "record_late", "record_pings", "remind", "resume", "set_places", "show_unknown", "sign_web",
+    "judge_votes_again", "lock_incident", "next_deadline", "pause", "record", "record_claimed",
+    "record_deadlines", "record_late", "record_pings", "remind", "resume", "set_places",
+    "show_unknown", "sign_web",
 ]  # fmt: skip

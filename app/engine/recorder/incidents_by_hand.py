@@ -24,7 +24,7 @@ from app.engine.recorder.rows import (
     lock_state,
     reset_confirmation,
 )
-from app.errors import Conflict, Invalid, NotFound, existing, no_such
+from app.errors import Conflict, Invalid, existing, no_such
 from app.i18n import _
 from app.records import Ending, Event
 
@@ -67,20 +67,21 @@ def create_incident(session: AnySession, fields: Mapping[str, Any], now: datetim
 
 def change_incident(
     session: AnySession,
-    incident_id: int,
+    incident: IncidentRow,
     fields: Mapping[str, Any],
     now: datetime,
     *,
     by: str | None = None,
-) -> IncidentRow:
-    """Change what was sent: ``acknowledged_at``, ``ended_at``, ``cause``, ``comment``.
+) -> None:
+    """Change what was sent of a locked incident: ``acknowledged_at``, ``ended_at``, ``cause``,
+    ``comment``, ``classification``.
 
     ``ended_at`` closes an open incident, or with None reopens one. ``by``: who does it. Raises
-    NotFound, and Conflict when reopening beside another open incident.
+    Conflict when reopening beside another open incident.
     """
-    incident, state = _locked(session, incident_id)
+    state = session.get_one(MonitorStateRow, incident.monitor_id)
     was_open, was_acknowledged = incident.ended_at is None, incident.acknowledged_at is not None
-    for name in {"cause", "comment"} & fields.keys():
+    for name in {"cause", "comment", "classification"} & fields.keys():
         setattr(incident, name, fields[name])
     if "acknowledged_at" in fields:
         at = fields["acknowledged_at"]
@@ -111,14 +112,12 @@ def change_incident(
         # A recovery was sent, so it is alerted again, and reminders count from now.
         incident.reminded_at = now
         notify(session, [Alert(Event.INCIDENT_OPENED, monitor, incident)], now)
-    return incident
 
 
-def delete_incident(session: AnySession, incident_id: int, now: datetime) -> None:
-    """Delete an incident and its pending deliveries. If checks fail, a new one opens."""
-    incident, state = _locked(session, incident_id)
+def delete_incident(session: AnySession, incident: IncidentRow, now: datetime) -> None:
+    """Delete a locked incident and its pending deliveries. If checks fail, a new one opens."""
     if incident.ended_at is None:
-        reset_confirmation(session, state)
+        reset_confirmation(session, session.get_one(MonitorStateRow, incident.monitor_id))
         end_incident(incident, now, now, Ending.PERSON)
         monitor = session.get_one(MonitorRow, incident.monitor_id)
         enqueue_closing(session, monitor, incident, now, deleted=True)
@@ -126,15 +125,14 @@ def delete_incident(session: AnySession, incident_id: int, now: datetime) -> Non
     session.flush()
 
 
-def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, MonitorStateRow]:
+def lock_incident(session: AnySession, incident_id: int) -> IncidentRow:
+    """The incident, with its monitor's state locked until the transaction ends. Raises NotFound."""
     query = select(IncidentRow.monitor_id).where(IncidentRow.id == incident_id)
     monitor_id = existing(session.scalar(query), "incident", incident_id)
-    state = lock_state(session, monitor_id)
+    lock_state(session, monitor_id)
     # Read again under the lock: the engine may have ended it meanwhile.
     incident = session.scalar(select_fresh(IncidentRow).where(IncidentRow.id == incident_id))
-    if incident is None:
-        raise NotFound("incident", incident_id)
-    return incident, state
+    return existing(incident, "incident", incident_id)
 
 
 def _refuse_second_open(session: AnySession, monitor_id: int, incident_id: int | None) -> None:

@@ -17,7 +17,6 @@ from app.db.tags import tagged
 from app.db.types import of_fields, readable, unreadable_in
 from app.engine import recorder
 from app.engine.recorder import gaps
-from app.engine.recorder.rows import lock_state
 from app.errors import CHANGED_MEANWHILE, Conflict, Invalid, NotFound, WakefulError
 from app.i18n import _
 from app.records import (
@@ -46,7 +45,6 @@ from app.stores.local.part import (
     fits,
     fitting,
     get_monitor,
-    get_row,
     names_in,
     ordered,
     page_statements,
@@ -132,8 +130,9 @@ class LocalIncidents(LocalPart, base.Incidents):
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, expected: Fields | None = None
     ) -> Incident:
-        """``fields`` may contain ``classification`` besides the fields of the base API."""
         now, fields = self.now(), whole_seconds(fields)
+        if fields.get("classification") not in (None, *Classification):
+            raise Invalid({"classification": [text.one_of(Classification)]})
         with writing() as session:
             row = _locked(session, id)
             if any(getattr(row, name) != value for name, value in (expected or {}).items()):
@@ -141,8 +140,7 @@ class LocalIncidents(LocalPart, base.Incidents):
             before = row.ended_at, row.classification
             merged = {name: fields.get(name, getattr(row, name)) for name in INCIDENT_TIMES}
             _refuse(incident_times(merged, now, fields.keys()))
-            _classify(row, fields)
-            recorder.change_incident(session, id, fields, now, by=by)
+            recorder.change_incident(session, row, fields, now, by=by)
             if before != (row.ended_at, row.classification):
                 rollups.reroll(row.monitor_id, row.started_at, _later(before[0], row.ended_at))
         return self.get(id)
@@ -155,12 +153,12 @@ class LocalIncidents(LocalPart, base.Incidents):
         with writing() as session:
             for id in _by_monitor(session, fitting):
                 try:
-                    row = _locked(session, id)
+                    row = recorder.lock_incident(session, id)
                     if row.ended_at is not None:
                         raise Conflict(_(HAS_ENDED))
                     if row.acknowledged_at is None:
                         # Alerts with one time become one message.
-                        recorder.change_incident(session, id, fields, now, by=by)
+                        recorder.change_incident(session, row, fields, now, by=by)
                 except (NotFound, Conflict) as fault:
                     faults[id] = fault
         records = {record.id: record for record in _by_id(fitting, now)}
@@ -177,7 +175,7 @@ class LocalIncidents(LocalPart, base.Incidents):
         with writing() as session:
             row = _locked(session, id)
             monitor_id, started_at, ended_at = row.monitor_id, row.started_at, row.ended_at
-            recorder.delete_incident(session, id, self.now())
+            recorder.delete_incident(session, row, self.now())
             rollups.reroll(monitor_id, started_at, ended_at)
 
 
@@ -192,15 +190,6 @@ def whole_seconds(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _refuse(faults: Mapping[str, str]) -> None:
     if faults:
         raise Invalid({name: [sentence] for name, sentence in faults.items()})
-
-
-def _classify(row: IncidentRow, fields: Mapping[str, Any]) -> None:
-    if "classification" not in fields:
-        return
-    value = fields["classification"]
-    if value is not None and value not in list(Classification):
-        raise Invalid({"classification": [text.one_of(Classification)]})
-    row.classification = value
 
 
 def _later(first: datetime | None, second: datetime | None) -> datetime | None:
@@ -316,6 +305,6 @@ def _by_monitor(session: DbSession, ids: Sequence[int]) -> Sequence[int]:
 
 
 def _locked(session: DbSession, id: int) -> IncidentRow:
-    """The incident, with its monitor's state locked, so that nobody else changes the incident."""
-    lock_state(session, get_row(session, IncidentRow, "incident", id).monitor_id)
-    return get_row(session, IncidentRow, "incident", id)
+    if not fits(id):
+        raise NotFound("incident", id)
+    return recorder.lock_incident(session, id)
