@@ -543,18 +543,18 @@ def test_what_failed_before_the_end_of_a_pause_or_a_maintenance_has_no_vote_afte
 
 def test_late_results_of_places_show_the_same_as_in_time(lab):
     recorded = 0
-    for seed in (0, 4, 8):
+    for seed in (2, 4, 6):
         chance = random.Random(seed)
         rule = ("any", "majority", "all")[seed % 3]
         verdict = dict.fromkeys(NAMES, "up")
         checks = []
-        for number in range(25):
+        for number in range(14):
             for more, name in enumerate(NAMES):
                 if chance.random() < 0.25:
                     verdict[name] = chance.choice(["up", "down", "down", "degraded", "unknown"])
                 if chance.random() < 0.9:
                     checks.append((name, verdict[name], 20 * number + more))
-        for end in (500, 520):
+        for end in (280, 300):
             checks += [(name, "up", end + more) for more, name in enumerate(NAMES)]
         live, late = in_time_and_late(
             lab,

@@ -371,7 +371,7 @@ ARRIVALS = st.lists(
 
 @given(ARRIVALS, st.lists(st.integers(0, 2), min_size=4, max_size=4))
 @examples(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_no_incident_opens_while_a_parent_is_down_or_failing(engine, arrivals, confirmations):
     """0 is the router of 1 and 2, and 3 is reached through 1 and 2."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from app.db import db, journal, rollups, shards, writing
 from app.db.tables import (
@@ -31,6 +31,13 @@ HOUR = 3600
 # The end of the hour in which at(0) is, and when it is summed.
 ROLLED = 2 * HOUR
 
+CLAIMED = select(ShardRow.token, AssignmentRow.generation).where(
+    ShardRow.location_id == bindparam("place"),
+    ShardRow.number == bindparam("shard"),
+    AssignmentRow.location_id == ShardRow.location_id,
+    AssignmentRow.monitor_id == bindparam("id"),
+)
+
 
 def at(seconds):
     return START + timedelta(seconds=seconds)
@@ -41,6 +48,7 @@ class Engine:
 
     def __init__(self, core):
         self.core = core
+        self._sharded = set()  # the places whose shards were made
 
     def monitor(self, **fields):
         fields = {"alerts": ALERTS, "created_at": START} | fields
@@ -55,10 +63,13 @@ class Engine:
         """The claim of a check by the owner of the monitor's shard."""
         db.session.rollback()
         shard = shards.of(id)
-        with writing():
-            shards.make(place)
-        token = db.session.get(ShardRow, (place, shard)).token
-        generation = db.session.get(AssignmentRow, (id, place)).generation
+        if place not in self._sharded:
+            with writing():
+                shards.make(place)
+            self._sharded.add(place)
+        token, generation = db.session.execute(
+            CLAIMED, {"place": place, "shard": shard, "id": id}
+        ).one()
         db.session.rollback()
         return Claim(id, shard, token, generation)
 
