@@ -173,23 +173,24 @@ class Import:
 def imports(importer: str) -> Iterator[Import]:
     path = SOURCES[importer]
     tree = ast.parse(path.read_bytes(), filename=str(path))
-    later = {
-        node
-        for part in ast.walk(tree)
-        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) or for_types_alone(part)
-        for node in ast.walk(part)
-    }
     package = importer if path.stem == "__init__" else importer.rpartition(".")[0]
-    functions = {
-        node: part.name
-        for part in tree.body
-        if isinstance(part, ast.FunctionDef)
-        for node in ast.walk(part)
-    }
-    for node in ast.walk(tree):
-        for module in imported(node, package):
-            name = functions.get(node, "")
-            yield Import(importer, node.lineno, module, node not in later, name)
+    for part in tree.body:
+        name = part.name if isinstance(part, ast.FunctionDef) else ""
+        for node, at_start in statements(part, at_start=True):
+            for module in imported(node, package):
+                yield Import(importer, node.lineno, module, at_start, name)
+
+
+def statements(node: ast.AST, *, at_start: bool) -> Iterator[tuple[ast.AST, bool]]:
+    """The statement and those within it, and whether each runs when its module is imported. An
+    import is never in an expression: those are most of a module's nodes.
+    """
+    later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or for_types_alone(node)
+    at_start = at_start and not later
+    yield node, at_start
+    for blocks in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for inner in getattr(node, blocks, ()):
+            yield from statements(inner, at_start=at_start)
 
 
 def for_types_alone(node: ast.AST) -> bool:

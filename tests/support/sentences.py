@@ -43,14 +43,14 @@ LOOKING = {"replace", "startswith", "endswith", "removeprefix", "removesuffix"}
 
 
 @lru_cache(maxsize=1)
-def _parsed(source: str) -> ast.Module:
-    return ast.parse(source)
+def _parsed(source: str) -> tuple[ast.Module, list[ast.AST]]:
+    tree = ast.parse(source)
+    return tree, list(ast.walk(tree))
 
 
 def in_code(source: str) -> Iterator[tuple[int, str]]:
     """Line and text of each unmarked string of a module that looks like a sentence."""
-    tree = _parsed(source)
-    nodes = list(ast.walk(tree))
+    tree, nodes = _parsed(source)
     parts = [node for node in nodes if _is_skipped(node)]
     parts += _only_logged(tree, nodes, parts)
     skipped = {id(part) for node in parts for part in ast.walk(node)}
@@ -121,12 +121,11 @@ def misused(source: str) -> Iterator[tuple[int, str]]:
     """Line of each mark that cannot work: called while the module is imported, when nobody has
     chosen a language, or hidden by a variable of its name.
     """
-    tree = _parsed(source)
+    tree, nodes = _parsed(source)
     for node in _at_import(tree):
         match node:
             case ast.Call(func=ast.Name(id="_" | "_n" as name)):
                 yield (node.lineno, f"{name} at import: use N_, and {name} where it is shown")
-    nodes = list(ast.walk(tree))
     imported = any(isinstance(node, ast.ImportFrom) and node.module == "app.i18n" for node in nodes)
     for node in nodes:
         match node:
