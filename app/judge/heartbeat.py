@@ -202,20 +202,24 @@ def _failure(ping: ArrivedPing) -> HeartbeatFault:
 def _overrun(rules: HeartbeatRules, run: OpenRun, now: datetime) -> HeartbeatFault:
     since = run.until or now
     length = span((since - run.started_at).total_seconds())
-    sentence = _(OVERRAN, start=_clock(run.started_at, rules.zone, now), most=length)
+    sentence = _(OVERRAN, start=_zoned(run.started_at, rules.zone, now), most=length)
     return HeartbeatFault(Cause.HEARTBEAT_OVERRAN, sentence, since)
 
 
 def _missed(
     rules: HeartbeatRules, state: HeartbeatState, latest: datetime, now: datetime
 ) -> HeartbeatFault:
-    due = _clock(latest, rules.zone, now)
-    if rules.zone != "UTC":
-        due = f"{due} ({rules.zone})"
+    due = _zoned(latest, rules.zone, now)
     sentence = _(NONE_CAME, due=due)
     if state.ended_at is not None:
         sentence = _(MISSED, since=_clock(state.ended_at, rules.zone, now), due=due)
     return HeartbeatFault(Cause.HEARTBEAT_MISSED, sentence, state.expected_at or latest)
+
+
+def _zoned(moment: datetime, zone: str, now: datetime) -> str:
+    """``_clock`` with the name of the zone, unless it is UTC."""
+    clock = _clock(moment, zone, now)
+    return clock if zone == "UTC" else f"{clock} ({zone})"
 
 
 def _clock(moment: datetime, zone: str, now: datetime) -> str:

@@ -135,6 +135,9 @@ def test_pages_show_the_date_of_a_ping_that_was_missed_on_another_day(app, viewe
          "No ping since 2026-11-19 00:01; one was due by 2026-11-19 00:10 (Europe/Berlin)."),
         ("No ping since 2026-11-18 23:00; one was due by 00:10.", "2026-11-18T23:50",
          "No ping since 2026-11-18 23:00; one was due by 2026-11-19 00:10."),
+        ("It started at 01:27 (Europe/Berlin) and had not ended after 30 min.", "2026-11-19T00:57",
+         "It started at 2026-11-19 01:27 (Europe/Berlin) and had not ended after 30 min."),
+        ("It started at 2026-11-18 23:50 and had not ended after 1 h.", "2026-11-19T00:50", None),
         ("The record says 10:30.", "2026-11-18T22:50", None),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from flask_login import current_user
 from markupsafe import Markup, escape
 
 from app.i18n import N_, _, _n
-from app.judge.heartbeat import MISSED, NONE_CAME
+from app.judge.heartbeat import MISSED, NONE_CAME, OVERRAN
 from app.records import Incident
 from app.rules import time as rules
 from app.rules.figures import DAY, HOUR, MINUTE
@@ -233,24 +233,27 @@ def short(moment: datetime | None, none: str = "–") -> Markup | str:
     return _tag(moment, _clock(local_time), _exact(local_time))
 
 
-# How the cause of a missed ping begins, whose times have no date.
+# How the causes begin whose times have no date.
 _MISSED = tuple(sentence.partition("%(")[0] for sentence in (MISSED, NONE_CAME))
+_OVERRAN = OVERRAN.partition("%(")[0]
 _CLOCK_TIME = re.compile(r"(?<!\d )\b\d\d:\d\d\b")
-_NAMED_ZONE = re.compile(r"\(([\w/+-]+)\)\.$")
+_NAMED_ZONE = re.compile(r"\d \(([\w/+-]+)\)")
 
 
 def dated(cause: str | None, since: datetime | None) -> str:
-    """``cause`` as it is read today. The cause of a missed ping has times of the day on which it
-    was written: on another day, the date is added. ``since``: when the ping was expected.
+    """``cause`` as it is read today. The cause of a missed ping or of a run that lasts too long has
+    times of the day on which it was written: on another day, the date is added. ``since``: when the
+    ping was expected, or the run should have ended.
     """
-    if not cause or since is None or not cause.startswith(_MISSED):
+    if not cause or since is None or not cause.startswith((*_MISSED, _OVERRAN)):
         return cause or ""
     clocks = _CLOCK_TIME.findall(cause)
     if not clocks:
         return cause
     named = _NAMED_ZONE.search(cause)
     start = in_zone(since, zone_of(named and named[1]))
-    is_next_day = clocks[-1] < f"{start:%H:%M}"  # the grace ended after midnight
+    # The grace may have ended after midnight. A run whose start has no date was to end on that day.
+    is_next_day = not cause.startswith(_OVERRAN) and clocks[-1] < f"{start:%H:%M}"
     day = start.date() + timedelta(days=is_next_day)
     if day == local(now()).date():
         return cause
