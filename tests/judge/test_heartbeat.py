@@ -55,7 +55,7 @@ def test_a_run_that_lasts_too_long_is_down_at_once_and_once():
     assert (state.fault.code, state.fault.since) == ("heartbeat_overran", at("03:10"))
     assert state.fault.sentence == "It started at 03:00 and had not ended after 10 min."
     state = story(replace(BOUNDED, zone="Europe/Berlin"), "03:00 start", "03:10")
-    assert state.fault.sentence.startswith("It started at 04:00 (Europe/Berlin) and had not")
+    assert state.fault.sentence.startswith("It started at 05:00 (Europe/Berlin) and had not")
     state = story(BOUNDED, f"03:00 start {R1}", "03:10", f"03:11 success {R2}", "03:30")
     assert state.fault is None, "a later success ends it"
 
