@@ -106,15 +106,19 @@ def test_the_installed_command_says_what_it_can_do(installed):
         assert re.search(rf"^  {command}\b", help_text, re.MULTILINE), help_text
 
 
-def test_an_installed_wakeful_shows_its_first_page_with_its_style(installed):
-    installed.succeed("wakeful", "db", "upgrade")
+def test_an_installed_wakeful_shows_its_first_page_and_gunicorn_finds_it(installed):
+    """In one process: each start loads most of what is installed."""
     where = installed.python(
         """
         import re
+        import sys
         import app.paths
-        from wsgi import app as application
+        from app.commands.cli import cli
 
         print(app.paths.__file__)
+        cli(["db", "upgrade"], standalone_mode=False)
+        from wsgi import app as application
+
         client = application.test_client()
         page = client.get("/", follow_redirects=True)
         assert page.status_code == 200, page.status
@@ -128,13 +132,19 @@ def test_an_installed_wakeful_shows_its_first_page_with_its_style(installed):
 
         assert "Add one" in manuals.rendered("heartbeats")
         assert (manuals.DOCS / "pictures" / "incident-light.webp").is_file()
+
+        from gunicorn.app.wsgiapp import run
+
+        sys.argv = ["gunicorn", "--check-config", "wsgi:app"]
+        try:
+            run()
+        except SystemExit as ended:
+            assert ended.code == 0
+        else:
+            raise AssertionError("it has not checked")
         """
     )
-    assert Path(where.strip()).is_relative_to(installed.programs.parent), "not the checkout"
-
-
-def test_gunicorn_finds_the_application_by_its_name(installed):
-    installed.succeed("python", "-m", "gunicorn", "--check-config", "wsgi:app")
+    assert Path(where.split()[0]).is_relative_to(installed.programs.parent), "not the checkout"
 
 
 def locked(name):
