@@ -96,12 +96,11 @@ def test_a_mask_does_not_bring_a_secret_to_another_server(app, api, monitor):
 def test_the_forms_of_a_change_and_a_clone_ask_for_the_secrets_of_another_server(
     app, editor, monitor
 ):
-    for page in ("clone", "edit"):
-        for changes in ({"verify_tls": False}, {"url": EVIL}):
-            editor.open(f"/monitors/{monitor}/{page}").press("Save", **changes)
-            assert editor.status == 422, (page, changes)
-            assert editor.text.count(AGAIN) >= 3, (page, changes)
-            assert secrets(app, monitor) == ALL, (page, changes)
+    for page, changes in (("clone", {"url": EVIL}), ("edit", {"verify_tls": False})):
+        editor.open(f"/monitors/{monitor}/{page}").press("Save", **changes)
+        assert editor.status == 422, page
+        assert editor.text.count(AGAIN) >= 3, page
+        assert secrets(app, monitor) == ALL, page
     editor.open(f"/monitors/{monitor}/edit").press("Save", url=SAME)
     assert secrets(app, monitor) == ALL
     typed = {"request_auth_password": "typed", "request_headers[0][value]": HEADERS[0][1]}
