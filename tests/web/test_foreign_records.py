@@ -74,8 +74,8 @@ def test_a_form_sends_what_the_person_touched_and_nothing_else(opened: Opened) -
     bulk = cycle(({"action": "pause"}, {"action": "interval", "interval": "300"}))
     for returned, fields in RETURNED.items():
         server.style = Style(extra=fields, hides=NEVER - fields.keys())
-        assert editor.open("/monitors/1").status == 200, returned
         editor.open("/monitors/1/edit").press("Save", name="New name")
+        assert (editor.path, editor.status) == ("/monitors/1", 200), returned
         assert sent(server) == {"name": "New name"}, returned
         server.sent.clear()
         editor.open("/monitors/1/edit").press("Save")

@@ -115,7 +115,7 @@ PAGES = [
      "/status-pages/{page}/posts/new?incident_id={incident}",
      "/status-pages/{page}/posts/{post}/edit", "/status-pages/{page}/posts/{post}/updates/1"),
 ]  # fmt: skip
-STEPS = 16  # a run has a lie in every 16th part of an answer; the long run has the others
+STEPS = 32  # a run has a lie in every 32nd part of an answer; the long run has the others
 FIRST = [0, *(pytest.param(first, marks=pytest.mark.more) for first in range(1, STEPS))]
 
 

@@ -144,8 +144,11 @@ def _data(path: Path, typed: object = None) -> Data:
         texts.update(name for (name,) in connection.execute("SELECT name FROM locations"))
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         for (table,) in tables.fetchall():
-            for row in connection.execute(f'SELECT * FROM "{table}"'):
-                texts.update(_texts(list(row)))
+            rows = connection.execute(f'SELECT * FROM "{table}"')
+            # Results repeat the same few texts.
+            texts.update(
+                _texts([*{value for row in rows for value in row if isinstance(value, str)}])
+            )
     places = zones.offered()
     words = {word for text in [*texts, *places] for word in WORD.findall(text)}
     return Data(frozenset(texts), EVERYWHERE | words)
