@@ -193,7 +193,6 @@ def test_a_monitor_whose_alerts_cannot_be_read_hides_no_broken_channel(box, sink
     assert "An alert channel does not work" in visitor.open("/").text
 
 
-@pytest.mark.both_databases
 def test_a_webhook_secret_that_cannot_be_read_stops_webhooks_alone(box, sink):
     shop = box.monitor(hook(sink), ("slack", f"{sink.url}/slack"))
     box.notice(shop)

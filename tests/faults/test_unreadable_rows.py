@@ -5,6 +5,7 @@ Each damage is written directly into the database, as a broken disk or another p
 
 from __future__ import annotations
 
+import re
 import threading
 from datetime import timedelta
 
@@ -149,14 +150,21 @@ def test_a_monitor_is_not_checked_by_a_word_that_nobody_chose(
     assert api.data("POST", f"/monitors/{id}/check")["verdict"] == "up"
     assert not [finding for finding in faults(app) if finding.startswith(f"The {words} of ")]
 
-    damage(app, "monitors", id, f"{field} = '{value}'")
+
+def test_the_form_names_the_words_that_nobody_chose_and_replaces_them(app):
+    id = make_monitor(app).id
+    for field, value, _default, _words in WORDS:
+        damage(app, "monitors", id, f"{field} = '{value}'")
     visitor = Visitor(app).let_in(make_person(app, "editor"))
     visitor.open(f"/monitors/{id}/edit")
-    assert f"The stored {words} cannot be read." in visitor.text
+    named_in_form = re.search(r"The stored ([^.]+) cannot be read\.", visitor.text)
+    assert named_in_form, visitor.text
+    for _field, _value, _default, words in WORDS:
+        assert words in named_in_form[1]
     assert "Delete the unreadable" not in visitor.text
     visitor.press("Save")
-    assert f"The stored {words} cannot" not in visitor.open(f"/monitors/{id}/edit").text
-    assert ("monitors", id, field) not in named(app)
+    assert "cannot be read" not in visitor.open(f"/monitors/{id}/edit").text
+    assert not [row for row in named(app) if row[:2] == ("monitors", id)]
 
 
 @pytest.mark.both_databases
