@@ -479,15 +479,15 @@ def test_mails_wait_for_no_webhook(
 def test_thousands_are_written_in_batches_and_each_is_sent_once(
     box: Outbox, sink: HttpSink, pages: Pages, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscribers, "BATCH", 20)
-    monkeypatch.setattr(subscribers, "MAX_DUE", 20)
+    monkeypatch.setattr(subscribers, "BATCH", 8)
+    monkeypatch.setattr(subscribers, "MAX_DUE", 8)
     now = box.clock.now
-    many(pages, page, [f"{sink.url}/{n}" for n in range(45)], now)
+    many(pages, page, [f"{sink.url}/{n}" for n in range(18)], now)
     pages.post(page)
     box.worker.take_turn(0)
-    assert len(pages.messages()) == 20  # the next batch waits for these
+    assert len(pages.messages()) == 8  # the next batch waits for these
     box.settle()
-    assert Counter(request.path for request in sink.requests) == {f"/{n}": 1 for n in range(45)}
+    assert Counter(request.path for request in sink.requests) == {f"/{n}": 1 for n in range(18)}
     with box.app.app_context():
         assert subscribers.unannounced(db.session, now) == []
 

@@ -201,7 +201,7 @@ TWICE = "$" + "[0,0]" * 40
 )  # fmt: skip
 def test_what_a_path_visits_is_counted_and_ends(document, path, value):
     """The budget of work stands for the time, which a busy machine cannot keep."""
-    ok, _shown, sentence = judged(row("json", path, "=", value), document, work=WorkBudget(50_000))
+    ok, _shown, sentence = judged(row("json", path, "=", value), document, work=WorkBudget(10_000))
     assert ok is False
     assert "too large" in sentence or "too deeply" in sentence
 

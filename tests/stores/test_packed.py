@@ -54,20 +54,22 @@ def column(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return values | st.none()
 
 
+# Made once: to make a strategy takes longer than to draw from it.
+NUMBERS = column(of_sizes(1, 9, 20, 31))
+VARYING = st.sets(st.sampled_from(COLUMNS[3:-1]))
+CAUSES = st.sampled_from([None, "It is away", "Das Zertifikat ist abgelaufen – seit gestern"])
+
+
 @st.composite
 def hours(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     count = draw(st.integers(1, 10))
     times = draw(st.sets(st.integers(0, HOUR_MS - 1), min_size=count, max_size=count))
-    same = {name: draw(column(of_sizes(1, 9, 20, 31))) for name in COLUMNS}
-    varies = draw(st.sets(st.sampled_from(COLUMNS[3:-1])))
-    causes = st.sampled_from([None, "It is away", "Das Zertifikat ist abgelaufen – seit gestern"])
+    same = {name: draw(NUMBERS) for name in COLUMNS}
+    varies = draw(VARYING)
     rows = []
     for at in sorted(times):
-        values = [
-            draw(column(of_sizes(1, 9, 20, 31))) if name in varies else same[name]
-            for name in COLUMNS[3:-1]
-        ]
-        rows.append((7, 490_000 * HOUR_MS + at, 1, *values, draw(causes)))
+        values = [draw(NUMBERS) if name in varies else same[name] for name in COLUMNS[3:-1]]
+        rows.append((7, 490_000 * HOUR_MS + at, 1, *values, draw(CAUSES)))
     return rows
 
 
