@@ -46,7 +46,7 @@ class Part:
     name: str
     url: str
     tags: str = ""
-    interval: int = 1800
+    interval: int = 3600
     days: float = 90
     base_ms: int = 120
     outages: list[tuple[int, int | None]] = field(default_factory=list)
@@ -66,7 +66,7 @@ PARTS = [
     Part("Checkout API", "https://api.example.com/checkout/health", "\nprod\napi\n", 300, 5, 95,
          outages=[(700, None)], cause=("timeout:ttfb", "No answer came within 30 s")),
     Part("Website", "https://www.example.com/", "\nprod\n", base_ms=140,
-         outages=[(23 * DAYS, 2_000)]),
+         outages=[(23 * DAYS, 4_000)]),
     Part("Documentation", "https://docs.example.com/", "\nprod\n", base_ms=70),
     Part("Login", "https://login.example.com/", "\nprod\n", 300, 5, 210,
          fields={"slow_after": 200}, state={"verdict": "degraded", "cause_code": "slow_response",
@@ -87,7 +87,7 @@ PARTS = [
          state={"ssl_expires_at": now() + timedelta(days=5)},
          fields={"ssl_alert_days": 14, "domain_alert_days": 30}),
     Part("Reports", "https://reports.example.com/", "\noffice\n", base_ms=620,
-         outages=[(60 * DAYS, 40_000), (2 * DAYS, 1_900)]),
+         outages=[(60 * DAYS, 40_000), (2 * DAYS, 3_700)]),
 ]  # fmt: skip
 
 

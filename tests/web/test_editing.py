@@ -194,11 +194,10 @@ def test_the_form_of_a_stored_record(app, opened, admin, monkeypatch):
     before = opened.stored(text)
     assert (opened.page.status, opened.typed()[text]) == (200, before or "")
     if resource.edit != "/profile":
-        assert admin.open(resource.edit.format(*[99] * len(opened.ids))).status == 404
+        assert admin.client.get(resource.edit.format(*[99] * len(opened.ids))).status_code == 404
 
     # A fault is shown with all that was typed.
     typed = {text: "Typed with care"} | resource.bad
-    admin.open(opened.path)
     opened.send(**typed)
     assert opened.page.status == 422
     assert "Please correct the following" in opened.page.text

@@ -5,7 +5,6 @@ there and not decided here fails by its name; so does a decision about what is n
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import copyfile
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from jinja2 import Template
 from werkzeug.routing import Rule
 from werkzeug.routing.converters import NumberConverter
 
@@ -30,7 +28,7 @@ from tests import samples
 from tests.conftest import SECRET_KEY
 from tests.factories import make_key, make_person
 from tests.pages.made import make_page, make_shown
-from tests.web.visitor import Visitor
+from tests.web.visitor import Visitor, blank_pages
 
 OPEN, VIEWER, EDITOR, ADMIN, READ, WRITE = "open", "viewer", "editor", "admin", "read", "write"
 RANKS = {"stranger": 0, "disabled": 0, "viewer": 1, "editor": 2, "admin": 3}
@@ -244,14 +242,6 @@ def path_of(rule: Rule) -> str:
     built = rule.build(values)
     assert built is not None, rule
     return str(built[1])
-
-
-@contextmanager
-def blank_pages() -> Iterator[None]:
-    """Views decide who is let in; what their templates show is read by other tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Template, "render", lambda *args, **context: "")
-        yield
 
 
 @pytest.mark.parametrize(("method", "table"), [("GET", MAY_OPEN), ("POST", MAY_SEND)])

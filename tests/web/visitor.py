@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from http.cookies import SimpleCookie
 from urllib.parse import urlsplit
 
+import pytest
 from flask import Flask
+from jinja2 import Template
 from werkzeug.test import TestResponse
 
 from app.records import Person
@@ -256,6 +260,14 @@ class Visitor:
             for name, cookie in SimpleCookie(header).items():
                 self.client.set_cookie(name, cookie.value)
         return self
+
+
+@contextmanager
+def blank_pages() -> Iterator[None]:
+    """Views decide who is let in; what their templates show is read by other tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Template, "render", lambda *args, **context: "")
+        yield
 
 
 def token(visitor: Visitor) -> dict[str, str]:
