@@ -7,8 +7,6 @@ from __future__ import annotations
 import re
 import sqlite3
 import stat
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +20,7 @@ from app.db import copying, db, schema, writing
 from app.db.tables import SettingRow
 from app.errors import WakefulError
 from app.paths import MIGRATIONS
-from tests.support.command import HOME, environ_of, wakeful
+from tests.support.command import environ_of, python, wakeful
 from tests.support.older import OLDEST, make_oldest
 
 SENTENCE = (
@@ -122,10 +120,8 @@ def test_the_doctor_gives_the_same_sentence(newer, settings):
 
 
 def test_any_gunicorn_ends_with_the_sentence(newer, settings):
-    command = [sys.executable, "-m", "gunicorn", "--bind=127.0.0.1:0", "wsgi:app"]
-    done = subprocess.run(
-        command, env=environ_of(settings), cwd=HOME, capture_output=True, text=True, check=False
-    )
+    script = "from gunicorn.app.wsgiapp import run; run()"
+    done = python(script, ["--bind=127.0.0.1:0", "wsgi:app"], environ_of(settings))
     assert done.returncode == 4, "gunicorn's own code for an application that does not start"
     assert SENTENCE in done.stderr
     assert "Traceback" not in done.stderr

@@ -11,9 +11,8 @@ resting_after  a function, whose process then waits to be killed
 Its parent is the server that forks, not the test; Ctrl-C and other signals, exit codes, /proc and
 the ends of its children are those of any process. What depends on how a process starts runs really
 started ones: the installed program in tests/test_packaging.py and tests/engine/test_serve.py
-(``tests.support.service.Installed``), gunicorn in test_newer_schema.py (``wsgi`` asks what is
-imported), the imports of commands in test_cli.py, test_checker.py and test_start_of_a_checker.py, a
-clock that is set before them in ``tests.support.stepped``.
+(``tests.support.service.Installed``), the imports of commands in test_cli.py, test_checker.py and
+test_start_of_a_checker.py, a clock that is set before them in ``tests.support.stepped``.
 """
 
 from __future__ import annotations
