@@ -20,15 +20,15 @@ def places(core, settings: Settings):
         yield Figures(core, LocalStore(settings))
 
 
-@pytest.mark.parametrize(("rule", "down"), [("any", 8), ("majority", 0)])
+@pytest.mark.parametrize(("rule", "down"), [("any", 4), ("majority", 0)])
 def test_a_failure_of_one_place_is_down_time_if_the_rule_says_so(places, rule, down):
     places.start(confirmations=0, location_rule=rule)
-    places.each_minute(0, 5)
-    places.each_minute(5, 13, sydney="down", oslo="unknown")
-    places.each_minute(13, 20)
-    live = places.seconds(20 * 60)
+    places.each_minute(0, 2)
+    places.each_minute(2, 6, sydney="down", oslo="unknown")
+    places.each_minute(6, 8)
+    live = places.seconds(8 * 60)
     assert live["down"] == pytest.approx(60 * down, abs=2)
-    assert live["up"] + live["down"] == pytest.approx(1200, abs=2)
+    assert live["up"] + live["down"] == pytest.approx(480, abs=2)
     assert live["unknown"] <= 1
     rollups.roll(at(ROLLED))
     assert places.seconds(ROLLED)["down"] == live["down"]
@@ -37,11 +37,11 @@ def test_a_failure_of_one_place_is_down_time_if_the_rule_says_so(places, rule, d
 def test_a_failure_that_nobody_else_contradicts_is_not_degraded_time(places):
     """``unknown`` has no vote, so the failure is the verdict of all, and an incident's time."""
     places.start(confirmations=2)
-    places.each_minute(0, 5)
-    places.each_minute(5, 15, sydney="down", oslo="unknown", berlin="unknown")
-    places.each_minute(15, 20)
-    assert places.degraded(20 * 60) == pytest.approx(0, abs=1)
-    assert places.seconds(20 * 60)["down"] == pytest.approx(600, abs=125), "votes count on a while"
+    places.each_minute(0, 2)
+    places.each_minute(2, 8, sydney="down", oslo="unknown", berlin="unknown")
+    places.each_minute(8, 10)
+    assert places.degraded(10 * 60) == pytest.approx(0, abs=1)
+    assert places.seconds(10 * 60)["down"] == pytest.approx(360, abs=125), "votes count on a while"
 
 
 def test_a_failure_may_have_been_confirmed_long_before_the_hours_that_are_read(places):
