@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
-from app import create_app
+from app import create_app, renew
+from app.commands import importing
 from app.config import read
 from app.db import db
 from app.records import MonitorQuery, Pair
@@ -22,16 +24,29 @@ SAMPLES = Path(__file__).parent / "imports" / "samples"
 KUMA = str(SAMPLES / "kuma-backup.json")
 
 
+made = lru_cache(maxsize=2)(create_app)
+
+
+def application(settings):
+    """An application that knows nothing of earlier commands, as that of a new process: routes and
+    forms take longer to make than most imports.
+    """
+    app = made(settings)
+    renew(app)
+    return app
+
+
 @pytest.fixture
 def type_(tmp_path, monkeypatch, sqlite_template):
     monkeypatch.setenv("WAKEFUL_INSTANCE", str(tmp_path))
+    monkeypatch.setattr(importing, "create_app", application)
     shutil.copyfile(sqlite_template, tmp_path / "wakeful.db")
     return typing(monkeypatch)
 
 
 @contextmanager
 def store():
-    with create_app(read()).app_context():
+    with application(read()).app_context():
         yield current_store()
         db.session.remove()
         db.engine.dispose()
