@@ -184,9 +184,10 @@ def test_each_address_answers_as_its_original_does(api, job, method):
         assert "Set-Cookie" not in answer.headers
         if path.startswith("/ping"):
             assert {name: answer.headers[name] for name in HC} == HC
-        pings = api.get(f"/monitors/{job['id']}/pings")
-        total += stored is not None
-        assert pings["meta"]["total"] == total, path
+        if stored or path == CALLS[-1][0]:  # the next list shows what a refused one has stored
+            total += stored is not None
+            pings = api.get(f"/monitors/{job['id']}/pings")
+            assert pings["meta"]["total"] == total, path
         if stored:
             ping = pings["data"][0]
             assert (ping["kind"], ping["exit_status"]) == stored, path
