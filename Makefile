@@ -27,9 +27,10 @@ TEST := $(VENV)/test.stamp
 # proxies, PostgreSQL, Redis; promtool (prometheus); and what makes PDF files needs Pango.
 DEBIAN_PACKAGES := caddy chromium-headless-shell fonts-dejavu-core fonts-liberation libharfbuzz-subset0 libpangoft2-1.0-0 nginx postgresql prometheus redis-server
 
-# ARGS goes to pytest: make quick ARGS="tests/web -k login". Three workers for each core: more than
-# half of a test's time is spent waiting, for a browser, a database or a moment that comes.
-PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$((3 * $$(nproc)))) --dist worksteal
+# ARGS goes to pytest: make quick ARGS="tests/web -k login". Two workers for each core: tests wait for
+# a browser, a database or a moment that comes. With three, the start of the others costs more time
+# than it saves: 10 s of CPU each.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$((2 * $$(nproc)))) --dist worksteal
 
 .PHONY: help run test test-more quick quick-3.13 pictures lint format messages lock audit wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-pings bench-engine bench-schedule \
 	bench-growth bench-places bench-slow bench-strangers bench-start bench-kills clean
