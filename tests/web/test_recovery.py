@@ -1,8 +1,6 @@
 """Lost passwords: a link by mail, which tells nobody who has an account, or one from an admin."""
 
 import re
-import subprocess
-import sys
 import threading
 import time
 from datetime import timedelta
@@ -16,7 +14,7 @@ from app.stores import current_mail
 from app.stores.mail import MAX_WAITING
 from tests.alerts.sinks import mail_sink
 from tests.factories import PASSWORD, make_person, now
-from tests.support.command import HOME, environ_of
+from tests.support.command import environ_of, python
 from tests.support.queries import queries
 from tests.support.store import access_of
 from tests.web.visitor import Visitor
@@ -289,13 +287,11 @@ def test_the_end_of_the_process_sends_what_waits_and_logs_what_is_lost(app, monk
 
 def test_the_end_of_any_web_server_sends_what_waits(app):
     script = (
-        "import time, wsgi; wsgi.app.app_context().push();"
+        "import atexit, time, wsgi; wsgi.app.app_context().push();"
         "mail = wsgi.app.extensions['wakeful.mail'];"
-        "mail.recoveries.put(lambda: (time.sleep(0.5), print('mailed', flush=True)))"
+        "mail.recoveries.put(lambda: (time.sleep(0.5), print('mailed', flush=True)));"
+        "atexit._run_exitfuncs()"  # as at the end of a program that was not forked
     )
     environ = environ_of(app.extensions["wakeful.settings"])
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=environ, cwd=HOME, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = python(script, [], environ)
     assert (done.stdout, done.returncode) == ("mailed\n", 0), done.stderr
