@@ -285,6 +285,14 @@ def test_another_key_is_replaced_only_by_force_and_kept(core, elsewhere, tmp_pat
 # --- Encrypted
 
 
+@pytest.fixture
+def cheap_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key is slow to derive on purpose; the test of the command derives it so."""
+    monkeypatch.setattr(sealed, "PASSES", 1)
+    monkeypatch.setattr(sealed, "MEMORY", 16 * 1024)
+
+
+@pytest.mark.usefixtures("cheap_key")
 def test_an_encrypted_backup_needs_its_passphrase(core, elsewhere, tmp_path):
     make_monitor(core, name="Shop")
     path = back_up(core, tmp_path / "backup", passphrase=PASSPHRASE)
@@ -315,13 +323,6 @@ def test_the_command_reads_the_passphrase_twice_and_the_restore_once(tmp_path):
     assert (wrong.returncode, "passphrase is wrong" in wrong.stderr) == (1, True)
     assert wakeful(["restore", str(target)], second, typed).returncode == 0
     assert (tmp_path / "second" / "wakeful.db").exists()
-
-
-@pytest.fixture
-def cheap_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key is slow to derive on purpose; the tests of backups above derive it so."""
-    monkeypatch.setattr(sealed, "PASSES", 1)
-    monkeypatch.setattr(sealed, "MEMORY", 16 * 1024)
 
 
 @pytest.mark.parametrize("size", [0, sealed.CHUNK, 200_000])

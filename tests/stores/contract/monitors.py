@@ -232,16 +232,12 @@ class MonitorsContract:
         assert order(sort_by="natural", sort="asc")[2] == "Shop 0"
 
     def test_a_list_has_pages(self, store: Store) -> None:
-        ids = [add_monitor(store, name=f"m{number}").id for number in range(23)]
-        pages = [store.monitors.list(MonitorQuery(page=page, sort="asc")) for page in (1, 2, 3, 4)]
-        assert [[record.id for record in page.items] for page in pages] == [
-            ids[:10],
-            ids[10:20],
-            ids[20:],
-            [],
-        ]
-        assert [(page.total, page.last_number) for page in pages] == [(23, 3)] * 4
-        assert len(store.monitors.list(MonitorQuery(per_page=25)).items) == 23
+        ids = [add_monitor(store, name=f"m{number}").id for number in range(12)]
+        pages = [store.monitors.list(MonitorQuery(page=page, sort="asc")) for page in (1, 2, 3)]
+        listed = [[record.id for record in page.items] for page in pages]
+        assert listed == [ids[:10], ids[10:], []]
+        assert [(page.total, page.last_number) for page in pages] == [(12, 2)] * 3
+        assert len(store.monitors.list(MonitorQuery(per_page=25)).items) == 12
         assert not store.monitors.list(MonitorQuery(page=2**40)).items
 
     def test_the_password_is_kept_and_never_shown(self, store: Store) -> None:
@@ -378,20 +374,16 @@ class MonitorsContract:
         assert listed(sort_by="expires_at", sort="asc") == [up, *down, paused, new]
 
     def test_a_list_by_state_has_pages(self, store: Store) -> None:
-        ids = [add_monitor(store, name=f"m{number:02}").id for number in range(23)]
+        ids = [add_monitor(store, name=f"m{number:02}").id for number in range(12)]
         for id in ids[5:9]:
             store.monitors.update(id, {"pause": True})
         order = [*ids[:5], *ids[9:], *ids[5:9]]  # pending ones, then those that are paused
         pages = [
-            store.monitors.list(MonitorQuery(sort_by="state", page=page)) for page in (1, 2, 3, 4)
+            store.monitors.list(MonitorQuery(sort_by="state", page=page)) for page in (1, 2, 3)
         ]
-        assert [[record.id for record in page.items] for page in pages] == [
-            order[:10],
-            order[10:20],
-            order[20:],
-            [],
-        ]
-        assert [page.total for page in pages] == [23] * 4
+        listed = [[record.id for record in page.items] for page in pages]
+        assert listed == [order[:10], order[10:], []]
+        assert [page.total for page in pages] == [12] * 3
 
     def test_counters_follow_the_filters(self, store: Store) -> None:
         add_monitor(store, name="Shop", tags=("prod",), url="http://one.test/")
