@@ -21,6 +21,7 @@ from app.records import (
     ComponentName,
     Group,
     ObjectKind,
+    Pair,
 )
 from app.rules.time import iso
 from app.stores import current_store
@@ -180,11 +181,12 @@ def test_a_line_says_how_many_failures_it_stands_for(app, admin):
 
 
 def test_admins_get_from_an_object_to_its_lines(app, admin, editor):
-    editor.open("/monitors/new").press("Save", name="Shop", url="https://shop.example/")
-    editor.open("/monitors/new").press("Save", name="Blog", url="https://blog.example/")
-    typed = {"channels[0][key]": "email", "channels[0][value]": "a@example.com"}
-    editor.open("/contacts/new").press("Save", name="Ops", **typed)
-    editor.open("/status-pages/new").press("Save", name="Our status")
+    with app.app_context():
+        store = current_store()
+        for name in ("Shop", "Blog"):
+            store.monitors.create({"name": name, "url": f"https://{name}.example/", "interval": 60})
+        store.contacts.create({"name": "Ops", "channels": (Pair("email", "a@example.com"),)})
+        store.status_pages.create({"name": "Our status"})
     editor.open("/keys").press("Create key", name="CI")
     for page, kind in (
         ("/monitors/1", "monitor"),
