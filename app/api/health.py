@@ -55,7 +55,6 @@ def _readyz() -> Response:
             "heartbeat_age": report.heartbeat_age,
         },
         503 if report.faults else 200,
-        {"Cache-Control": "no-store"},
     )
 
 

@@ -179,10 +179,7 @@ class Editing(Generic[R, F]):
 
     def page(self, status: int, **more: Any) -> Response:
         context = {"form": self.form, self.subject: self.record, **self.context(), **more}
-        page = render_template(self.template, **context)
-        # The page may contain secrets that were typed, so nothing may cache it.
-        headers = {"Cache-Control": "no-store"} if self.form.is_submitted() else {}
-        return Response(page, status, headers, mimetype="text/html")
+        return Response(render_template(self.template, **context), status, mimetype="text/html")
 
     def delete(self) -> Answer:
         record: R = self.records.get(*self.owner_ids, self.id)

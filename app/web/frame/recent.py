@@ -207,7 +207,7 @@ def _page(
         form=password_form,
         back=links.full_path() if "GET" in methods else url_for("home.show"),
     )
-    return Response(page, status, {"Cache-Control": "no-store"}, mimetype="text/html")
+    return Response(page, status, mimetype="text/html")
 
 
 def _typed(form: list[tuple[str, str]]) -> list[tuple[str, str]]:

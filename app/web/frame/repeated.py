@@ -66,8 +66,8 @@ def shown_once(template: str, back: str, **context: object) -> Response:
     """A page with a secret. The answer contains it, because after a redirect the secret would have
     to be in a cookie. If the form is sent again, the answer is a redirect to ``back``.
     """
-    headers = {"Cache-Control": "no-store", "Location": back}
-    return Response(render_template(template, **context), 201, headers, mimetype="text/html")
+    page = render_template(template, **context)
+    return Response(page, 201, {"Location": back}, mimetype="text/html")
 
 
 def answer_second() -> Answer | None:

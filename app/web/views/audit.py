@@ -26,7 +26,6 @@ from app.web.shown.zoom import Instant
 
 blueprint = guarded("audit", __name__, role=Role.ADMIN)
 
-NO_STORE = {"Cache-Control": "no-store"}
 EXPORTED_BY = ("search", "actor_kind", "action", "object_kind", "from", "to")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -77,7 +76,7 @@ def index() -> Response:
         one_object=_one_object(form) is not None,
         elsewhere=servers.servers() is not None,
     )
-    return Response(page, status, NO_STORE, mimetype="text/html")
+    return Response(page, status, mimetype="text/html")
 
 
 def _one_object(form: AuditForm) -> tuple[ObjectKind, int] | None:
@@ -106,7 +105,7 @@ def export() -> Response:
     filters = {name: (None, request.args[name]) for name in filter_names}
     log.record(Action.EXPORTED, AuditedObject(ObjectKind.AUDIT_LOG), filters)
     lines = stream_with_context(map(audit.json_line, log.lines(query)))
-    headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"', **NO_STORE}
+    headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"'}
     return Response(lines, 200, headers, mimetype="application/jsonl")
 
 

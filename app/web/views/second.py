@@ -251,12 +251,12 @@ def passkey_site() -> tuple[Site | None, str]:
 
 def for_browser(options: str) -> Response:
     """Options that a script passes to the browser's functions for passkeys."""
-    return Response(options, 200, {"Cache-Control": "no-store"}, mimetype="application/json")
+    return Response(options, mimetype="application/json")
 
 
 def no_options() -> Response:
     """An answer without options, after which the script sends the form and its page says why."""
-    return Response("{}", 422, {"Cache-Control": "no-store"}, mimetype="application/json")
+    return Response("{}", 422, mimetype="application/json")
 
 
 def _origin(url: str) -> str:

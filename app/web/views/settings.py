@@ -238,7 +238,7 @@ def show_secret() -> Answer:
     allowed = allowed_networks(settings)
     form = NetworksForm(formdata=None, data={ALLOW_NETWORKS: allowed})
     page, _status = _page(form, secret)
-    return Response(page, 200, {"Cache-Control": "no-store"}, mimetype="text/html")
+    return Response(page, mimetype="text/html")
 
 
 @blueprint.route("/webhook-secret/change", methods=["GET", "POST"])
@@ -310,5 +310,5 @@ def download() -> Response:
     name = f"wakeful-{times.now():%Y-%m-%d}.backup"
     answer = send_file(file, "application/octet-stream", as_attachment=True, download_name=name)
     answer.content_length = os.fstat(file.fileno()).st_size
-    answer.headers["Cache-Control"] = "no-store"
+    answer.headers["Cache-Control"] = "no-store"  # in place of that of send_file
     return answer

@@ -133,8 +133,7 @@ def export(id: int) -> Response:
     for subscriber in current_store().subscribers.every(query, EXPORTED_PAGES):
         times = [iso(at) if at else "" for at in (subscriber.created_at, subscriber.confirmed_at)]
         writer.writerow([plain(subscriber.channel), plain(subscriber.target or ""), *times])
-    name = f'attachment; filename="subscribers-{page.id}.csv"'
-    headers = {"Content-Disposition": name, "Cache-Control": "no-store"}
+    headers = {"Content-Disposition": f'attachment; filename="subscribers-{page.id}.csv"'}
     return Response(out.getvalue(), 200, headers, content_type="text/csv; charset=utf-8")
 
 
