@@ -7,8 +7,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from app.api.operations import PATHS
-from app.records import MAX_BODY_BYTES
+from app.api.operations import JSON, PATHS, Body
+from app.errors import Invalid
+from app.records import MAX_BODY_BYTES, MAX_FIELDS
+from app.rules.text import too_many
 from tests.api.conftest import BASE, MONITOR
 from tests.factories import make_key, make_monitor, make_person, now
 from tests.support.queries import queries
@@ -294,6 +296,18 @@ def test_section_7_a_body_of_exactly_1_mib_is_read_and_one_byte_more_is_413(api)
     fits = b"comment=" + b"a" * (MAX_BODY_BYTES - 8)
     assert list(api.errors("PATCH", path, data=fits, content_type=FORM)) == ["comment"]
     assert api("PATCH", path, data=fits + b"a", content_type=FORM).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body_of"),
+    [(FORM, lambda count: "&".join(["tags[]=a"] * count)),
+     (JSON, lambda count: json.dumps({"tags": ["a"] * count}))],
+)  # fmt: skip
+def test_a_body_has_at_most_so_many_fields(media_type, body_of):
+    assert len(Body(body_of(MAX_FIELDS).encode(), media_type).pairs()) == MAX_FIELDS
+    with pytest.raises(Invalid) as refused:
+        Body(body_of(MAX_FIELDS + 1).encode(), media_type).pairs()
+    assert refused.value.errors == {"body": [too_many(MAX_FIELDS)]}
 
 
 def test_unknown_input_is_refused_in_body_and_query(api):
