@@ -33,7 +33,7 @@ from app.stores.keeping import archive, backup, postgres
 KEY_FILE = "secret_key"
 RUNNING = N_("Wakeful is running on this database. Stop all its processes first.")
 GO_BACK = N_("To bring back the previous database, run pg_restore on %(file)s.")
-OTHER_KIND = N_("This is a backup of %(found)s, but %(setting)s names %(wanted)s.")
+OTHER_KIND = N_("This is a backup of %(source)s, but %(setting)s names %(target)s.")
 KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 
@@ -63,7 +63,7 @@ def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: 
     with TemporaryDirectory(prefix=".restore-", dir=parent) as folder:
         manifest, database, key = archive.unpack(file, Path(folder), passphrase)
         if manifest.database != kind:
-            kinds = {"found": KINDS[manifest.database], "wanted": KINDS[kind]}
+            kinds = {"source": KINDS[manifest.database], "target": KINDS[kind]}
             raise WakefulError(_(OTHER_KIND, setting=f"{PREFIX}DATABASE_URL", **kinds))
         if manifest.revision not in schema.revisions():
             raise WakefulError(schema.unknown_revision(manifest.revision))

@@ -163,7 +163,7 @@ class PairList(ListField):
         self.limit, self.labels, self.choices = limit, labels, choices or {}
         self.check, self.required, self.hide = check, required, hide
         self.rows: list[PairRow] = []
-        self.replaces = False  # whether the box to replace an ``not_shown`` list is checked
+        self.replaces = False  # whether the box to replace a ``not_shown`` list is checked
 
     def name_fault(self, name: Name) -> str | None:
         if name.index is None or name.column in self.row_type.columns:

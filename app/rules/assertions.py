@@ -311,24 +311,25 @@ def _shown(assertion: Assertion, values: Sequence[Any], answer: AnswerParts) -> 
 _MISSING = N_("%(what)s is missing")
 # The words for each op, and the sentence of an assertion that does not hold.
 _OPS = {
-    AssertionOp.EQ: ("=", N_('%(what)s is "%(found)s", expected "%(value)s"')),
-    AssertionOp.NE: ("≠", N_('%(what)s is "%(found)s", expected anything else')),
-    AssertionOp.LT: ("<", N_('%(what)s is "%(found)s", expected less than "%(value)s"')),
-    AssertionOp.LE: ("≤", N_('%(what)s is "%(found)s", expected at most "%(value)s"')),
-    AssertionOp.GT: (">", N_('%(what)s is "%(found)s", expected more than "%(value)s"')),
-    AssertionOp.GE: ("≥", N_('%(what)s is "%(found)s", expected at least "%(value)s"')),
+    AssertionOp.EQ: ("=", N_('%(what)s is "%(actual)s", expected "%(value)s"')),
+    AssertionOp.NE: ("≠", N_('%(what)s is "%(actual)s", expected anything else')),
+    AssertionOp.LT: ("<", N_('%(what)s is "%(actual)s", expected less than "%(value)s"')),
+    AssertionOp.LE: ("≤", N_('%(what)s is "%(actual)s", expected at most "%(value)s"')),
+    AssertionOp.GT: (">", N_('%(what)s is "%(actual)s", expected more than "%(value)s"')),
+    AssertionOp.GE: ("≥", N_('%(what)s is "%(actual)s", expected at least "%(value)s"')),
     AssertionOp.CONTAINS: (
-        N_("contains"), N_('%(what)s is "%(found)s", expected to contain "%(value)s"')),
+        N_("contains"), N_('%(what)s is "%(actual)s", expected to contain "%(value)s"')),
     AssertionOp.NOT_CONTAINS: (
-        N_("does not contain"), N_('%(what)s is "%(found)s", expected not to contain "%(value)s"')),
+        N_("does not contain"),
+        N_('%(what)s is "%(actual)s", expected not to contain "%(value)s"')),
     AssertionOp.MATCHES: (
-        N_("matches"), N_('%(what)s is "%(found)s", expected to match "%(value)s"')),
+        N_("matches"), N_('%(what)s is "%(actual)s", expected to match "%(value)s"')),
     AssertionOp.NOT_MATCHES: (
-        N_("does not match"), N_('%(what)s is "%(found)s", expected not to match "%(value)s"')),
+        N_("does not match"), N_('%(what)s is "%(actual)s", expected not to match "%(value)s"')),
     AssertionOp.EXISTS: (N_("exists"), _MISSING),
     AssertionOp.NOT_EXISTS: (
-        N_("does not exist"), N_('%(what)s is "%(found)s", expected not to exist')),
-    AssertionOp.EMPTY: (N_("is empty"), N_('%(what)s is "%(found)s", expected to be empty')),
+        N_("does not exist"), N_('%(what)s is "%(actual)s", expected not to exist')),
+    AssertionOp.EMPTY: (N_("is empty"), N_('%(what)s is "%(actual)s", expected to be empty')),
     AssertionOp.NOT_EMPTY: (N_("is not empty"), N_("%(what)s is empty")),
 }  # fmt: skip
 OP_LABELS = {op: label for op, (label, _sentence) in _OPS.items()}
@@ -374,6 +375,6 @@ def _sentence(assertion: Assertion, values_text: str | None) -> str:
     return _(
         sentence,
         what=_name(assertion),
-        found=text.shortened(values_text or "", _MAX_QUOTED),
+        actual=text.shortened(values_text or "", _MAX_QUOTED),
         value=text.shortened(assertion.value or "", _MAX_QUOTED),
     )
